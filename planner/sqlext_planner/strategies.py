@@ -176,7 +176,7 @@ def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     """IntervalJoin over a stream -> IntervalStreamExec: one exchange into a stateful operator."""
     if not isinstance(node, IntervalJoin) or not node.is_streaming:
         return None
-    from sqlext_planner.interval_join.placing import interval_placing
+    from sqlext_planner.interval_join.partitioning import interval_placing
     from sqlext_planner.interval_join.stream_execution import interval_stream
 
     placing = interval_placing(node, planner.config)

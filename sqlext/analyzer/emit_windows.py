@@ -23,8 +23,7 @@ from sqlglot import exp
 from sqlext.analyzer import joins, spark_word, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definitions
-from sqlext.analyzer.emit_items import BOUNDS, OUTER, refuse_clauses, refuse_names
-from sqlext.analyzer.emit_options import emission
+from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, outer_calls, select_items
 from sqlext.analyzer.nested import has_inner_calls

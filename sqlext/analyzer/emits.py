@@ -26,8 +26,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import emit_joins, emit_windows, joins
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
-from sqlext.analyzer.emit_items import BOUNDS, OUTER, refuse_clauses, refuse_names
-from sqlext.analyzer.emit_options import emission, micros
+from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, micros, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
 from sqlext.analyzer.grouping import grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.figures import NodeFigures
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.spark.executed import SparkOperator
     from sqlext_planner.spark.measures import StageFigures
 
     from sqlext.explain.stream_plan import StreamPlan
@@ -30,3 +32,57 @@ class Measured:
     periods: tuple[str, ...] = ()
     preparing: float = 0.0
     stream: StreamPlan | None = None
+
+
+def measured_json(plan: PhysicalPlan, found: Measured) -> dict[str, Any]:
+    """Seconds and bytes; null is what nobody measured. In `nodes`, `place` is the number of the node in the physical
+    plan, parents before children from 0, null for work of no node."""
+    places = {id(node): place for place, node in enumerate(plan.walk())}
+    return {
+        "rows": found.rows,
+        "seconds": found.seconds,
+        "preparing": found.preparing,
+        "nodes": [_node(figures, places) for figures in found.nodes],
+        "stages": None if found.stages is None or not found.stages.stages else asdict(found.stages),
+        "periods": list(found.periods),
+        "stream": None if found.stream is None else _stream(found.stream, places),
+    }
+
+
+def _node(figures: NodeFigures, places: dict[int, int]) -> dict[str, Any]:
+    own = figures.by_tasks
+    return {
+        "place": None if figures.node is None else places[id(figures.node)],
+        "node": None if figures.node is None else figures.node.node_name(),
+        "rows": figures.rows,
+        "rows_in": list(figures.all_rows_in),
+        "moved_rows": figures.all_moved_rows if own or figures.spark else None,
+        "moved_bytes": figures.all_moved_bytes if own or figures.spark else None,
+        "spilled_bytes": figures.all_spilled_bytes,
+        "seconds": figures.seconds,
+        "skew": figures.skew,
+        "row_skew": figures.row_skew,
+        "parts": {name: seconds for name, seconds in figures.parts.items() if seconds} if own else None,
+        "waited": figures.elsewhere if own else None,
+        "calls": [
+            {"result": result, "evaluator": evaluator, "seconds": seconds}
+            for (result, evaluator), seconds in figures.calls.items()
+        ],
+        "spark": [_operator(item) for item in figures.spark],
+    }
+
+
+def _operator(item: SparkOperator) -> dict[str, Any]:
+    names = ("name", "rows", "moved_rows", "moved_bytes", "spilled_bytes", "seconds")
+    return {name: getattr(item, name) for name in names}
+
+
+def _stream(found: StreamPlan, places: dict[int, int]) -> dict[str, Any]:
+    nodes = [{"place": places.get(id(item.node)), **item.figures, "skew": item.skew} for item in found.nodes]
+    return {
+        "batches": found.batches,
+        "watermark": found.watermark,
+        "sources": dict(found.sources),
+        "milliseconds": dict(found.milliseconds),
+        "nodes": nodes,
+    }

@@ -9,8 +9,16 @@ from sqlglot.generators.spark import SparkGenerator
 
 from sqlext.syntax.emit_nodes import EmitClause, emit_clause_sql
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
-from sqlext.syntax.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
-from sqlext.syntax.period_table_nodes import PeriodSource, PeriodTable, period_source_sql, period_table_sql
+from sqlext.syntax.period_nodes import (
+    PeriodComparison,
+    PeriodOperand,
+    PeriodSource,
+    PeriodTable,
+    period_comparison_sql,
+    period_operand_sql,
+    period_source_sql,
+    period_table_sql,
+)
 from sqlext.syntax.variant_paths import VariantPath, variant_path_sql
 
 #: What may follow a frame, by its words.

@@ -20,8 +20,14 @@ from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS, is_extension_call, ma
 from sqlext.syntax.hint_nodes import HintCall, refuse_malformed, without_inner_ends
 from sqlext.syntax.openmldb_nodes import FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.period_calls import is_period_call, mark_period_calls, names_period_function
-from sqlext.syntax.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
-from sqlext.syntax.period_table_nodes import PERIOD_TABLES, PeriodTable
+from sqlext.syntax.period_nodes import (
+    LONGEST_PHRASE,
+    PERIOD_TABLES,
+    PHRASES,
+    PeriodComparison,
+    PeriodOperand,
+    PeriodTable,
+)
 from sqlext.syntax.scripts import query_tokens
 from sqlext.syntax.spans import PlacedParseError, span_of
 from sqlext.syntax.spark_wrappers import pipe_error, refuse_executed, script_error, script_start

@@ -14,9 +14,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from sqlext.syntax.period_nodes import PeriodOperand
+from sqlext.syntax.period_nodes import PERIOD_TABLE_FORM, PERIOD_TABLES, PeriodOperand, PeriodSource, PeriodTable
 from sqlext.syntax.period_parser import PeriodParser
-from sqlext.syntax.period_table_nodes import PERIOD_TABLE_FORM, PERIOD_TABLES, PeriodSource, PeriodTable
 from sqlext.syntax.spans import mark
 
 

@@ -7,7 +7,7 @@ import sqlglot
 
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.parser import parse
-from sqlext.syntax.period_table_nodes import PeriodTable
+from sqlext.syntax.period_nodes import PeriodTable
 from sqlext.syntax.spans import span_of
 
 OPERATIONS = [

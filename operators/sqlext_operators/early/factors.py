@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlext_operators.early.moments import Moments
+from sqlext_operators.early.statistics import Moments
 
 #: A window that is more standard errors away from the past than this is not drawn towards it as others are ...
 SURPRISE = 4.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sqlext_operators.early.judged import JudgedEstimator
+from sqlext_operators.early.estimator import JudgedEstimator
 from sqlext_operators.early.key_totals import Aggregate, Floats, KeyTotals
 from sqlext_operators.early.windows import EarlyWindow
 

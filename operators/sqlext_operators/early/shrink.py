@@ -12,7 +12,7 @@ from sqlext_operators.early.estimator import Estimator, Guess
 from sqlext_operators.early.factors import Factor, Posterior
 from sqlext_operators.early.history import SideHistory
 from sqlext_operators.early.key_totals import Aggregate, KeyTotals
-from sqlext_operators.early.moments import Moments
+from sqlext_operators.early.statistics import Moments
 from sqlext_operators.early.thinning import Covered, PairMoments, selectivity_variance
 from sqlext_operators.early.windows import EarlyWindow
 

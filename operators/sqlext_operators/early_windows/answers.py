@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sqlext_operators.early.key_totals import Aggregate, Floats, Ints
-from sqlext_operators.early.past_errors import MISS
-from sqlext_operators.early.quantiles import t_quantile
+from sqlext_operators.early.statistics import MISS, t_quantile
 from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS, answer, expected_rows
 from sqlext_operators.early_windows.learned import Learned, kept
 from sqlext_operators.early_windows.seen import Seen

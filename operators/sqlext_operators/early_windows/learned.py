@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from sqlext_operators.early.key_totals import Floats, Ints
-from sqlext_operators.early.moments import FORGETTING, Moments
-from sqlext_operators.early.past_errors import ENOUGH, MISS, MOST_ERROR, PastErrors
+from sqlext_operators.early.statistics import ENOUGH, FORGETTING, MISS, MOST_ERROR, Moments, PastErrors
 from sqlext_operators.early_windows.seen import BINS
 
 #: A step with so many rows takes the full share of the weight of those before it; with fewer rows it takes less.

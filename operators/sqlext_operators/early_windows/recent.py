@@ -23,9 +23,8 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.frames import has_own
-from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.parts import Part
+from sqlext_operators.window.parts import POSITION, Part
 from sqlext_operators.window.spec import Call
 from sqlext_operators.window.stream_state import WindowState
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.early.key_totals import Floats, Ints
-from sqlext_operators.early.memory import Memory
 from sqlext_operators.early.stream import EARLY
+from sqlext_operators.early.stream_state import Memory
 from sqlext_operators.early_windows.answers import estimated, learn
 from sqlext_operators.early_windows.calls import RowCall, row_calls, with_rows
 from sqlext_operators.early_windows.columns import bounds_of, final_rows, seen_of, totals_of, values_of
@@ -32,7 +32,7 @@ from sqlext_operators.early_windows.seen import Lengths, Moment
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Expiry, Progress, counted
-from sqlext_operators.window.newest import POSITION
+from sqlext_operators.window.parts import POSITION
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.stream import WindowStream, WindowStreamSpec
 from sqlext_operators.window.stream_state import FAR

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,12 @@ import pyarrow as pa
 from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Progress, counted
+from sqlext_operators.exchange.stream import Expiry, Progress, StreamOperator, counted
 from sqlext_operators.interval_join.held import HeldRows, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
+from sqlext_operators.interval_join.open_stream import OpenStream
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
@@ -173,3 +176,15 @@ class IntervalStream:
 def _before(store: ChunkStore) -> int:
     """The watermark of the step before; -NEVER if there was none."""
     return -NEVER if store.watermark is None else store.watermark
+
+
+@dataclass(frozen=True)
+class IntervalStreamSpec(StreamJoin):
+    """A join over streams that a worker makes an operator from."""
+
+    #: New rows may match any run: what is not at hand would be read again in each micro-batch.
+    cache_bytes: ClassVar[int] = 2 * DECODED_BYTES
+
+    def stream(self) -> StreamOperator:
+        """The operator."""
+        return IntervalStream(self) if self.left.open is None and self.right.open is None else OpenStream(self)

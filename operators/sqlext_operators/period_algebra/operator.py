@@ -11,9 +11,8 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import measured, timed
-from sqlext_operators.period_algebra.codes import END, START, coded
 from sqlext_operators.period_algebra.processor import PeriodAlgebraProcessor
-from sqlext_operators.period_algebra.spec import PeriodAlgebraSpec
+from sqlext_operators.period_algebra.spec import END, START, PeriodAlgebraSpec, coded
 from sqlext_operators.sequences.piece import processed
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.sequences.sorted_runs import sorted_pieces

@@ -13,12 +13,10 @@ from sqlext_operators.columns.codes import values_of
 from sqlext_operators.columns.compact import plain
 from sqlext_operators.columns.flat import fixed_width
 from sqlext_operators.exchange.profile import measured
-from sqlext_operators.period_algebra.codes import END
 from sqlext_operators.period_algebra.kernels.concurrent import concurrent
 from sqlext_operators.period_algebra.kernels.difference import difference
-from sqlext_operators.period_algebra.kernels.islands import gaps, islands
-from sqlext_operators.period_algebra.kernels.state import HELD, ROW, SIZE
-from sqlext_operators.period_algebra.spec import PeriodAlgebraSpec
+from sqlext_operators.period_algebra.kernels.islands import HELD, ROW, SIZE, gaps, islands
+from sqlext_operators.period_algebra.spec import END, PeriodAlgebraSpec
 from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.sequences.sequence import FROM
 

@@ -15,7 +15,7 @@ from sqlext_operators.arrays import Int64s, UInt64s
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
-from sqlext_operators.umjoin.kernels.slices import find_slices
+from sqlext_operators.umjoin.kernels.search import find_slices
 
 _PLACE = np.uint64((1 << 32) - 1)
 

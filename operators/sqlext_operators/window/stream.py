@@ -18,8 +18,8 @@ from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Expiry, Late, LeftOut, Progress, counted
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
+from sqlext_operators.window.parts import POSITION
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.stream_answers import Answers
 from sqlext_operators.window.stream_state import WindowState, holds_rows

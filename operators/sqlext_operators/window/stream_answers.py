@@ -21,9 +21,8 @@ from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.condense import Partial
-from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.parts import Part, joined
+from sqlext_operators.window.parts import POSITION, Part, joined
 from sqlext_operators.window.reach import Reach, window_reach
 from sqlext_operators.window.spec import Window
 from sqlext_operators.window.stream_split import History, SplitWindow, Stretches, split_windows, with_partials

@@ -16,8 +16,7 @@ from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
 from sqlext_operators.sequences.sequence import FROM, SequenceSpec
-from sqlext_operators.window.newest import POSITION, NewestRows
-from sqlext_operators.window.parts import Part
+from sqlext_operators.window.parts import POSITION, NewestRows, Part
 from sqlext_operators.window.reach import Reach
 
 #: Kinds of chunks: `_ROLES` times the input's tag, plus a role: rows, what passes through of FROM rows, newest rows.

@@ -13,7 +13,7 @@ from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
-from sqlext_planner.interval_join.placing import endless, owned_side
+from sqlext_planner.interval_join.partitioning import endless, owned_side
 from sqlext_planner.interval_join.streams import KEPT, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import stream_spans
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.stream import Late
     from sqlext_operators.interval_join.passes import Side
+    from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
     from sqlext_operators.interval_join.stream_sides import StreamSide
-    from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
     from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
     from sqlext_planner.interval_join.inputs import TypedJoin
@@ -43,7 +43,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
         UnsupportedError for values that the operators do not compare, and for rows that are never decided;
         ConfigurationError if Spark's settings do not suit a stream's state."""
-        from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
+        from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
         from sqlext_planner.exchange.stream_driver import run_stream

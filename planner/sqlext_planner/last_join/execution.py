@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
+from sqlext_planner.last_join.inputs import Input, ShippedJoin, TypedMatch
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms
 from sqlext_planner.relational.physical_plan import (
@@ -21,12 +23,14 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
     tried,
 )
+from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sqlext_planner.exchange.partitioning.chosen import Partitioning
     from sqlext_planner.last_join.inputs import Input, TypedMatch
+
 
 #: How a right side is joined. `exchange`: by our operator, behind one Arrow-block exchange of all such sides; `reduce`:
 #: its last row of each key is broadcast; `pairs`: Spark makes all matching pairs; `auto`: `reduce` if the sides prove
@@ -62,7 +66,6 @@ class LastJoinExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.last_join.broadcast import join_by_broadcast
         from sqlext_planner.last_join.inputs import Input, TypedMatch, join_by_exchange
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
@@ -175,3 +178,28 @@ def _check_order(frame: DataFrame, match: LastMatch) -> None:
 
 def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
     return lambda item: left.join(right, spark_column(item)).columns
+
+
+def join_by_broadcast(left: Input, rights: Sequence[tuple[Input, TypedMatch]], context: ExecutionContext) -> DataFrame:
+    """`left` with the columns of the last matching row of each right side.
+
+    The right sides are collected when the DataFrame is made, so a stream joins the tables as they are then. The rows
+    keep their order, and a stream its event time. Raises ConfigurationError if the workers lack the package.
+    """
+    from sqlext_operators.last_join.operator import broadcast_last_join, right_sides
+
+    from sqlext_planner.exchange.stages import Reporting
+    from sqlext_planner.spark.workers import broadcast_function, check_workers
+
+    check_workers(context.spark)
+    shipped = ShippedJoin.of(left, rights)
+    operator = shipped.operator(left, context.config)
+    tables = [
+        arrow_table(frame).rename_columns(schema.names).cast(schema)
+        for frame, schema in zip(shipped.frames[1:], operator.rights, strict=True)
+    ]
+    reporting = Reporting.of(context, "alone")
+    entry = broadcast_function(reporting.entry(broadcast_last_join, operator), right_sides(tables), context.spark)
+    # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
+    rows = shipped.frames[0].toDF(*(f"c{place}" for place in range(len(shipped.frames[0].columns))))
+    return from_months(rows.mapInArrow(reporting.function(entry), months_schema(shipped.result)), shipped.result)

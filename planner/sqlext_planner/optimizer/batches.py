@@ -6,30 +6,28 @@ from collections.abc import Collection, Sequence
 
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.expressions.subquery import refuse_left_over
-from sqlext_planner.interval_join.rules.count_interval_matches import count_interval_matches
-from sqlext_planner.interval_join.rules.expand_endpoint_equalities import expand_endpoint_equalities
-from sqlext_planner.interval_join.rules.plan_interval_joins import plan_interval_joins
-from sqlext_planner.last_join.rules.compute_last_join_operands import compute_last_join_operands
-from sqlext_planner.last_join.rules.lift_last_joins import lift_last_joins
-from sqlext_planner.last_join.rules.merge_last_joins import merge_last_joins
-from sqlext_planner.last_join.rules.pull_project_above_last_join import pull_project_above_last_join
-from sqlext_planner.last_join.rules.push_last_join_condition import push_last_join_condition
+from sqlext_planner.interval_join.rules import count_interval_matches, expand_endpoint_equalities, plan_interval_joins
+from sqlext_planner.last_join.rules import (
+    compute_last_join_operands,
+    lift_last_joins,
+    merge_last_joins,
+    pull_project_above_last_join,
+    push_last_join_condition,
+)
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
-from sqlext_planner.optimizer.rules.decorrelate_exists import decorrelate_exists
-from sqlext_planner.optimizer.rules.decorrelate_in import decorrelate_in
-from sqlext_planner.optimizer.rules.decorrelate_scalar import decorrelate_scalar
-from sqlext_planner.optimizer.rules.merge_alias_into_project import merge_alias_into_project
-from sqlext_planner.optimizer.rules.merge_filters import merge_filters
-from sqlext_planner.optimizer.rules.merge_projects import merge_projects
-from sqlext_planner.optimizer.rules.normalize_conditions import normalize_conditions
+from sqlext_planner.optimizer.rules.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
+from sqlext_planner.optimizer.rules.merge import (
+    merge_alias_into_project,
+    merge_filters,
+    merge_projects,
+    remove_no_op_project,
+)
 from sqlext_planner.optimizer.rules.prune_columns import prune_columns
-from sqlext_planner.optimizer.rules.push_filter import push_filter
-from sqlext_planner.optimizer.rules.push_join_condition import push_join_condition
-from sqlext_planner.optimizer.rules.remove_no_op_project import remove_no_op_project
+from sqlext_planner.optimizer.rules.push import normalize_conditions, push_filter, push_join_condition
 from sqlext_planner.optimizer.rules.simplify_outer_join import simplify_outer_join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.umjoin.rules.tsc import tsc
-from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
+from sqlext_planner.umjoin.tsc import tsc
+from sqlext_planner.window.rules import merge_window_unions
 
 __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 

@@ -58,7 +58,7 @@ class WindowUnionExec(NodeExec):
         """The rows of all inputs: FROM rows to one partition, or also as candidates, the others to all that need
         them."""
         from sqlext_planner.exchange.driver import Shipment, ship
-        from sqlext_planner.window.routing import window_routers
+        from sqlext_planner.window.partitioning import window_routers
 
         found = self.partitioning
         routers = window_routers(inputs.spec, found, len(inputs.frames))

@@ -8,6 +8,9 @@ from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
+    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.window.spec import WindowUnionSpec
+
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.chosen import Partitioning
@@ -87,3 +90,18 @@ def _order(node: WindowUnion) -> Expression | None:
 
 def _dtype(node: WindowUnion, item: Expression) -> str | None:
     return item.result_type(node.source.dtypes)
+
+
+def window_routers(spec: WindowUnionSpec, partitioning: Partitioning | None, inputs: int) -> tuple[Router, ...]:
+    """One router for each input, FROM first: by the hash of the keys; by a placement, FROM rows to one partition, or
+    also as candidates of others, and all other rows to all that need them."""
+    from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
+    from sqlext_operators.exchange.routing import KeyRouter
+    from sqlext_operators.window.reach import time_reach
+
+    if partitioning is None or partitioning.placement is None:
+        return (KeyRouter(spec.keys),) * inputs
+    rows = PlacedRows(partitioning.placement, time_reach(spec) or (0, 0))
+    shows = partitioning.copies == "all" or any(not window.frame.instance_not_in_window for window in spec.windows)
+    first = PlacedRouter(spec.keys, spec.order, rows, "both" if shows else "owned")
+    return (first, *(PlacedRouter(spec.keys, spec.order, rows, "copies"),) * (inputs - 1))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlext_operators.early.estimator import Estimator
 from sqlext_operators.early.estimators import DEFAULT, ESTIMATORS
 from sqlext_operators.early.key_totals import Aggregate, KeyTotals
-from sqlext_operators.early.past_errors import ENOUGH
+from sqlext_operators.early.statistics import ENOUGH
 from sqlext_operators.early.windows import Answer, EarlyWindow
 
 from tests.operators.early.early_data import Window, random_window, windows

@@ -9,8 +9,8 @@ import pytest
 from sqlext_operators.early.coverage import average_variance
 from sqlext_operators.early.estimators import ESTIMATORS
 from sqlext_operators.early.key_totals import Aggregate, KeyTotals
-from sqlext_operators.early.quantiles import t_quantile
 from sqlext_operators.early.reference import thinned
+from sqlext_operators.early.statistics import t_quantile
 from sqlext_operators.early.thinning import Covered, PairMoments, selectivity_variance
 from sqlext_operators.early.windows import EarlyWindow
 

@@ -18,8 +18,8 @@ from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
 from sqlext_operators.exchange.stream import StreamSpec
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamSide
-from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec

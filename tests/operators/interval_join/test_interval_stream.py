@@ -24,9 +24,9 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
 from sqlext_operators.interval_join.stream_sides import SIDES, StreamSide
-from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named
 from tests.properties import examples

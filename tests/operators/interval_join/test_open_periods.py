@@ -23,9 +23,9 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_rows import NEVER
 from sqlext_operators.interval_join.stream_sides import SIDES, OpenPeriod, StreamSide
-from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 from sqlext_operators.interval_join.sweep.kernels.events import END
 from sqlext_operators.interval_join.sweep.kernels.events import START as BEGIN
 from sqlext_operators.interval_join.sweep.stream import StreamEvents, SweepStream

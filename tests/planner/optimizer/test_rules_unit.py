@@ -8,15 +8,15 @@ from sqlext_planner.expressions.nodes import SparkExpr
 from sqlext_planner.expressions.patterns import is_generator, is_movable
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import apply_rule
-from sqlext_planner.optimizer.rules.merge_projects import merge_projects
+from sqlext_planner.optimizer.rules.merge import merge_projects
 from sqlext_planner.optimizer.rules.prune_columns import prune_columns
-from sqlext_planner.optimizer.rules.push_filter import push_filter
+from sqlext_planner.optimizer.rules.push import push_filter
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Project, Scan, SetOperation, SparkRelation
 from sqlext_planner.relational.plan_patterns import same_query
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowUnion
-from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
+from sqlext_planner.window.rules import merge_window_unions
 
 from tests.planner.plans import (
     Filter,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit
-from sqlext_operators.period_algebra.kernels.state import AT, FROM, GREATEST, GROUP, HELD, NUMBER, OPEN, ROW, TO
+from sqlext_operators.period_algebra.kernels.islands import AT, FROM, GREATEST, GROUP, HELD, NUMBER, OPEN, ROW, TO
 
 Out = tuple[Int64s, Int64s, Int64s, Int64s]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit
-from sqlext_operators.period_algebra.kernels.state import (
+from sqlext_operators.period_algebra.kernels.islands import (
     AT,
     FROM,
     GREATEST,

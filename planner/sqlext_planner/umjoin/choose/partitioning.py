@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlext_planner.relational.logical_plan import relation_name
+from sqlext_planner.relational.nodes import PartitionerHint
 from sqlext_planner.umjoin.execute.keys import class_type
 from sqlext_planner.umjoin.execute.split import UMJoinSplit
+from sqlext_planner.umjoin.execute.stream_execution import endless
 from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.streams import StreamParts, stream_times
 
 if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.chosen import Partitioning
     from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 
 @dataclass(frozen=True)
@@ -63,3 +68,20 @@ def _inputs(node: UMJoin) -> list[SampledInput]:
         SampledInput(node.inputs[place], tuple(held[shared][0] for shared in layout.shared), None, tuple(types))
         for place, held in zip(split.places, layout.columns, strict=True)
     ]
+
+
+def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | None) -> StreamPlacing | None:
+    """How the keys of a join over streams have places, as far as the plan knows its event times; None: each in one
+    bucket, by its hash.
+
+    Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
+    """
+    from sqlext_planner.exchange.partitioning.demand import Demand
+    from sqlext_planner.exchange.partitioning.stream_placing import stream_placing
+
+    core = parts.core
+    whole = None
+    if not UMJoinSplit.of(core).layout.shared:
+        whole = "its inputs share no key, so that each row goes to several buckets by several keys"
+    names = [relation_name(child) for child in core.inputs]
+    return stream_placing(Demand(whole=whole), config, hint, endless(stream_times(core, parts.bounds), names))

@@ -11,8 +11,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
-from sqlext_planner.umjoin.choose.partitioning import umjoin_partitioning
-from sqlext_planner.umjoin.choose.placing import umjoin_placing
+from sqlext_planner.umjoin.choose.partitioning import umjoin_partitioning, umjoin_placing
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec, UMJoinCascadeExec

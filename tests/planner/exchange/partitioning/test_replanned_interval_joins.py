@@ -15,9 +15,9 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import Kind
+from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_rows import StreamRows, other_side
 from sqlext_operators.interval_join.stream_sides import SIDES
-from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 

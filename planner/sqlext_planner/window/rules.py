@@ -1,4 +1,4 @@
-"""Windows with the same partitioning and order share one exchange and one sort."""
+"""The rule about windows over unions."""
 
 from __future__ import annotations
 
