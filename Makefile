@@ -137,5 +137,7 @@ $(VENV)/.docs: pyproject.toml requirements.lock | $(VENV)/.python
 
 $(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.python
 	@echo "Installing the packages (once; a few minutes)"
-	$(PIP_INSTALL) --editable '.[dev]'
+	$(PIP_INSTALL) uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock --editable '.[dev]' \
+		|| $(PIP_INSTALL) --editable '.[dev]'  # uv knows no index of pip's settings
 	@touch $@ $(VENV)/.runtime $(VENV)/.bench $(VENV)/.docs
