@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.compact import compact, together
+from sqlext_operators.columns.compact import compact, plain_type, together
 from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.profile import counted
@@ -145,3 +145,35 @@ def probe(partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     """Returns one row (partition int) if the worker has this package and what it needs."""
     for _ in batches:
         yield pa.RecordBatch.from_arrays([pa.array([partition], pa.int32())], names=["partition"])
+
+
+Entry = Callable[[int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The operator that runs first: `entry` (picklable), which of its columns go on, by position, and their types."""
+
+    entry: Entry
+    columns: tuple[int, ...]
+    types: tuple[pa.DataType, ...]
+
+
+def scatter_stage(
+    spec: ScatterSpec, upstream: Upstream, partition: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Wire rows of the results of `upstream` for one partition of its own wire, `batches`.
+
+    The input order is that of the operator's output: partition, then position in it.
+    """
+    yield from scatter_from(spec, partition << POSITION_BITS, _selected(upstream, upstream.entry(partition, batches)))
+
+
+def _selected(upstream: Upstream, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    names = [str(place) for place in range(len(upstream.columns))]
+    for batch in batches:
+        columns = [
+            column if plain_type(column.type) == kind else column.cast(kind)
+            for column, kind in zip((batch.column(i) for i in upstream.columns), upstream.types, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)

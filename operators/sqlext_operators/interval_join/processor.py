@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.columns.keys import KeyCodes, null_keys
+from sqlext_operators.expressions.evaluation import true_rows
 from sqlext_operators.interval_join.codes import Encoder, value_encoders
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
 from sqlext_operators.interval_join.output import Output
-from sqlext_operators.interval_join.pair_test import PairTest
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.periods import periods_of
 from sqlext_operators.interval_join.rows import CodedRows
@@ -184,3 +184,30 @@ def join_batches(
     if counts is not None:
         yield from processor.decide(left, counts)
     yield from processor.decide_held()
+
+
+class PairTest:
+    """Tests pairs of rows of two batches, which have the `tested` columns of their sides."""
+
+    def __init__(self, spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
+        assert spec.residual is not None
+        self._residual = spec.residual
+        self._columns = [
+            {name: rows.column(name) for name in side.tested} for side, rows in ((spec.left, left), (spec.right, right))
+        ]
+
+    def passing(self, left: Int32s, right: Int32s) -> tuple[Int32s, Int32s]:
+        """The pairs (left[i], right[i]) for which the residual is true. Raises RowOverflowError as `evaluate` does."""
+        if not len(left):
+            return left, right
+        places = [pa.array(left), pa.array(right)]
+        taken: dict[str, pa.Array] = {}
+
+        def column(name: str) -> pa.Array:
+            if name not in taken:
+                side = 0 if name in self._columns[0] else 1
+                taken[name] = self._columns[side][name].take(places[side])
+            return taken[name]
+
+        passing = true_rows(self._residual, column, len(left))
+        return left[passing], right[passing]

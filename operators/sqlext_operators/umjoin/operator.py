@@ -16,8 +16,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import timed
-from sqlext_operators.umjoin.output import Output
-from sqlext_operators.umjoin.processor import MultiwayJoin, checked_count
+from sqlext_operators.umjoin.processor import MultiwayJoin, Output, checked_count
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 
 

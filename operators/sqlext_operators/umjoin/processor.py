@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.umjoin.class_order import search_order
@@ -14,8 +16,7 @@ from sqlext_operators.umjoin.codes import class_codes
 from sqlext_operators.umjoin.kernels.products import fill_products
 from sqlext_operators.umjoin.kernels.search import fill_bindings
 from sqlext_operators.umjoin.kernels.steps import SATURATED
-from sqlext_operators.umjoin.output import Output
-from sqlext_operators.umjoin.spec import MultiwayJoinSpec
+from sqlext_operators.umjoin.spec import COUNT, MultiwayJoinSpec
 from sqlext_operators.umjoin.tries import SortedInput, Tries, build_tries, sorted_input
 
 #: Bindings that are found at once: their slices, 8 bytes for each input with payload, stay in the L2 cache.
@@ -106,3 +107,47 @@ def checked_count(count: int) -> int:
             condition="result-too-large",
         )
     return count
+
+
+#: Bytes of one output batch, if rows are of even length.
+_OUTPUT_BYTES = 64 << 20
+
+
+class Output:
+    """Makes batches of `schema`. `schemas` are the inputs'; they have the payload columns."""
+
+    def __init__(self, spec: MultiwayJoinSpec, schemas: Sequence[pa.Schema]) -> None:
+        self._spec = spec
+        fields = [
+            schema.field(name).with_nullable(True) if item.kind == "left" else schema.field(name)
+            for item, schema in zip(spec.inputs, schemas, strict=True)
+            for name in item.payload
+        ]
+        count = [pa.field(COUNT, pa.int64())] if spec.count else []
+        self.schema = pa.schema([*fields, *count])
+
+    def batch_rows(self, payloads: Sequence[pa.RecordBatch], most: int) -> int:
+        """How many rows, `most` at most, fit into one batch."""
+        width: int = sum(rows.nbytes // max(1, rows.num_rows) for rows in payloads)
+        return max(1, min(most, _OUTPUT_BYTES // max(1, width)))
+
+    def batch(
+        self,
+        payloads: Sequence[pa.RecordBatch],
+        rows: npt.NDArray[np.int32],
+        counts: npt.NDArray[np.int64],
+    ) -> pa.RecordBatch:
+        """Row rows[i, k] of payloads[i], for each k; negative ones are NULLs. With `count`, the counts as well."""
+        with measured("output"):
+            columns = [column for batch, places in zip(payloads, rows, strict=True) for column in _taken(batch, places)]
+        if self._spec.count:
+            columns.append(pa.array(counts.copy()))  # an Arrow array shares the buffer, which is used again
+        if not columns:
+            return rows_without_columns(len(counts))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _taken(batch: pa.RecordBatch, places: npt.NDArray[np.int32]) -> list[pa.Array]:
+    missing = places < 0
+    indices = pa.array(places, mask=missing) if missing.any() else pa.array(places)
+    return [column.take(indices) for column in batch.columns]

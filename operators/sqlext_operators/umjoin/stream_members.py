@@ -15,8 +15,7 @@ from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
-from sqlext_operators.umjoin.stream_bounds import StreamTimes
-from sqlext_operators.umjoin.stream_slices import copies, slice_width
+from sqlext_operators.umjoin.stream_bounds import StreamTimes, copies, slice_width
 
 #: The key column with slices of time.
 _SLICE = "__slice"

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.operator import OperatorSpec
     from sqlext_operators.exchange.routing import Router
-    from sqlext_operators.exchange.scatter import Before
-    from sqlext_operators.exchange.stage import Upstream
+    from sqlext_operators.exchange.scatter import Before, Upstream
 
 WIRE = "pid int, tag int, block binary"
 
@@ -158,8 +157,7 @@ class _Input:
         """The input's wire rows, before the shuffle."""
         from sqlext_operators.exchange.parquet_scan import scatter_parquet
         from sqlext_operators.exchange.routing import KeyRouter
-        from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-        from sqlext_operators.exchange.stage import scatter_stage
+        from sqlext_operators.exchange.scatter import ScatterSpec, scatter, scatter_stage
 
         frame = self.shipment.frame
         spec = ScatterSpec(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.errors import Places
-    from sqlext_operators.exchange.stage import Upstream
+    from sqlext_operators.exchange.scatter import Upstream
 
     from sqlext_planner.exchange.figures import Measures, Step, StepKind
     from sqlext_planner.relational.physical_plan import ExecutionContext
@@ -88,7 +88,7 @@ def run_stage(
 
 def upstream_of(frame: DataFrame, context: ExecutionContext) -> tuple[ArrowStage, Upstream] | None:
     """The stage that `frame` only selects columns of, and how to run it; None for any other frame."""
-    from sqlext_operators.exchange.stage import Upstream
+    from sqlext_operators.exchange.scatter import Upstream
 
     found = selection_above_map(frame) if context.stages else None
     stage = context.stages.get(found[0]) if found is not None else None

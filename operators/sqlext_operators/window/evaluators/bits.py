@@ -11,7 +11,7 @@ from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels.sliding_or import sliding_or
+from sqlext_operators.window.kernels.sliding import sliding_or
 
 
 class Truths(Evaluator):

@@ -15,7 +15,7 @@ from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels.sliding_distinct import sliding_distinct
+from sqlext_operators.window.kernels.sliding import sliding_distinct
 
 
 class DistinctCount(Evaluator):

@@ -12,7 +12,7 @@ from sqlext_operators.columns.flat import take, usable, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels.sliding_min import sliding_min
+from sqlext_operators.window.kernels.sliding import sliding_min
 
 
 class Extreme(Evaluator):

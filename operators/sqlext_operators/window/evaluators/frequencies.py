@@ -8,7 +8,7 @@ texts of the values included; windows of 10 / 1,000 / 100,000 rows:
     1,000 strings            200 / 205 / 175        200 / 170 / 150   35 / 50 / 35
     600,000 integers         780 / 490 / 850        960 / 620 / 930   290 / 270 / 260
 
-The first two columns were measured before `top_texts` stopped counting references; `counted_list` has figures since.
+The first two columns were measured before `top_texts` stopped counting references; the list has figures since.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels import counted_heap as heaps
-from sqlext_operators.window.kernels import counted_list
+from sqlext_operators.window.kernels import counted as heaps
 from sqlext_operators.window.kernels import sliding_mode as modes
 from sqlext_operators.window.kernels import top_texts as tops
+from sqlext_operators.window.kernels.counted import SIZE, sliding_top
 from sqlext_operators.window.kernels.moves import MOVES
 from sqlext_operators.window.kernels.sliding_entropy import REST, UPPER, sliding_entropy, sum_terms
-from sqlext_operators.window.kernels.sliding_top import SIZE, sliding_top
 from sqlext_operators.window.texts import Texts, value_texts
 
 _FILLER = np.frombuffer(b"NULL", np.uint8).copy()
@@ -81,7 +80,7 @@ class TopTexts(ValueCounts):
         texts = self._texts.offsets, self._texts.data, _FILLER
         sizes = frames.sizes()
         if self._is_list and int(sizes.max(initial=0)) > _FEW_ROWS:
-            counted_list.ordered(*self._counted, self._cursor[tops.SIZE], self.by_value)
+            heaps.ordered(*self._counted, self._cursor[tops.SIZE], self.by_value)
             self._is_list = False
         given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh, self.is_empty(frames)
         self._cursor[tops.WRITTEN] = 0

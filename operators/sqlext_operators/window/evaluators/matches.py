@@ -13,7 +13,7 @@ from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.positions import nth_newest
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels.sliding_matches import sliding_matches
+from sqlext_operators.window.kernels.sliding import sliding_matches
 
 
 class CountWhereAt(Evaluator):

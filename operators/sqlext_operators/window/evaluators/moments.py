@@ -6,6 +6,8 @@ large offset costs no digits, and a value that has left leaves no trace.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +15,8 @@ from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import to_array, valid_mask
 from sqlext_operators.window.doubles import doubles
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.filtered import Filtered
+from sqlext_operators.window.evaluators.sums import average
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import sliding_states as kernel
@@ -218,3 +222,22 @@ class Product(States):
         with np.errstate(over="ignore", under="ignore"):
             value = np.ldexp(mantissa, np.clip(exponent, -5000, 5000).astype(np.int32))
         return to_array(value, count > 0, pa.float64())
+
+
+class PairMean(Filtered):
+    """The mean of argument `place`."""
+
+    def __init__(self, site: CallSite, inner: Evaluator, place: int) -> None:
+        super().__init__(inner)
+        self.site = site
+        self._place = place
+
+    def load(self, rows: Rows) -> None:
+        masks = [mask for mask in map(valid_mask, rows.args) if mask is not None]
+        both = np.logical_and.reduce([np.ones(rows.count, np.bool_), *masks])
+        super().load(replace(rows, args=(rows.args[self._place], pa.array(both))))
+
+
+def pair_mean(site: CallSite, place: int) -> Evaluator:
+    """The evaluator for the type of that argument."""
+    return PairMean(site, average(replace(site, types=(site.types[place],))), place)

@@ -220,7 +220,7 @@ ROWS = (
         "frame_rows",
         (Parameter("x", variadic=True),),
         types.rows,
-        Evaluation("frame_rows", "FrameRows"),
+        Evaluation("lists", "FrameRows"),
         "The frame's rows, oldest to newest, as a list of structs x1 ... xn. Costs time and memory in the frame's "
         "size: for aggregates that have no incremental form.",
         internal=True,

@@ -66,7 +66,7 @@ def _rows() -> Iterator[WindowFunction]:
             name,
             (_Y, _X),
             _mean_of(place),
-            Evaluation("pair_means", "pair_mean", {"place": place}),
+            Evaluation("moments", "pair_mean", {"place": place}),
             f"Mean of {name[-1]} over the rows with both values, as avg gives it. {none}",
             of_spark=True,
         )

@@ -13,7 +13,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "try_sum",
         (_VALUE,),
         types.summed,
-        Evaluation("tried", "tried_sum"),
+        Evaluation("sums", "tried_sum"),
         "Sum of the values, of the type of sum, NULL where it does not fit (never an error). NULL if no value is left.",
         of_spark=True,
     ),
@@ -21,7 +21,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "try_avg",
         (_VALUE,),
         types.averaged,
-        Evaluation("tried", "tried_average"),
+        Evaluation("sums", "tried_average"),
         "Mean of the values like avg, NULL where a decimal does not fit its type (never an error). NULL if no value is "
         "left.",
         of_spark=True,

@@ -6,8 +6,16 @@ import numpy as np
 
 from sqlext_operators.arrays import Bools, Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-from sqlext_operators.window.kernels.counted_heap import add, code_of, count_of, remove, take_best
-from sqlext_operators.window.kernels.counted_list import add_unordered, find_best, remove_unordered
+from sqlext_operators.window.kernels.counted import (
+    add,
+    add_unordered,
+    code_of,
+    count_of,
+    find_best,
+    remove,
+    remove_unordered,
+    take_best,
+)
 from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
 
 Slices = tuple[Int64s, Int64s, Int64s, Int64s]
@@ -44,7 +52,7 @@ def top_texts(
     (lo, hi, lo2, hi2) = `slices` as in `moves`; where `fresh`, what was counted before is dropped. `by_value`: the n
     largest codes, each as often as it is in; else the n most frequent codes, the smaller first of equally frequent
     ones, then `filler` for those that are missing, but nothing for frames that are `empty`.
-    `few`: the codes that are in are a `counted_list`, not a `counted_heap`.
+    `few`: the codes that are in are a list, not a heap.
     texts = (offsets int64[c + 1] of each code's text, bytes, filler); out_offsets int64[m + 1] as in Arrow.
     State: counted = (keys, place) of one of these; cursor int64[6] = (edges of the slices, size of the heap, bytes
     written). scratch = three of int64[min(n, c) + 2], ranges = int64[MOVES, 2].

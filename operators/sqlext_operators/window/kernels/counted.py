@@ -1,19 +1,10 @@
-"""A counted set of codes as a binary heap of keys: the best code is at the root, and each code knows its place.
-
-A key holds a code and how often the code is in, so that the larger key is the better code: by frequency
-(`by_value` false) it is count * 2**31 + (2**31 - 1 - code), the most frequent code first and the smaller of equally
-frequent ones; by value it is code * 2**32 + count, the largest code first. Codes are below 2**31, counts below 2**32.
-Each operation takes O(log of the distinct codes), whatever their counts.
-
-One key for both, instead of an array of counts, makes the heap 4 times as fast: a comparison reads one place.
-
-State: heap int64[c], of which the first `size` keys are in; place int64[c], where in the heap each code is, or -1.
-"""
+"""Values by how often they are in a frame: a heap, a list, and the most frequent ones as the frame slides."""
 
 from __future__ import annotations
 
-from sqlext_operators.arrays import Int64s
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
+from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
 
 #: Counts must be below this.
 MOST = 1 << 32
@@ -161,3 +152,112 @@ def _sink_plain(heap: Int64s, size: int, key: int) -> None:
         heap[at] = heap[child]
         at = child
     heap[at] = key
+
+
+@jit
+def add_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
+    """Add one more `code`; returns the new size."""
+    at = place[code]
+    if at >= 0:
+        keys[at] += key_of(0, 1, by_value) - key_of(0, 0, by_value)
+        return size
+    keys[size] = key_of(code, 1, by_value)
+    place[code] = size
+    return size + 1
+
+
+@jit
+def remove_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
+    """Remove one `code`; returns the new size."""
+    at = place[code]
+    key = keys[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
+    if count_of(key, by_value) > 0:
+        keys[at] = key
+        return size
+    place[code] = -1
+    size -= 1
+    if at < size:
+        keys[at] = keys[size]
+        place[code_of(keys[at], by_value)] = at
+    return size
+
+
+@jit
+def find_best(keys: Int64s, size: int, by_value: bool, wanted: int, best: Int64s) -> int:
+    """As `take_best`: best[:k] = the keys of the best codes, best first; returns k."""
+    found = 0
+    for i in range(size):
+        key = keys[i]
+        if found == wanted and key < best[found - 1]:
+            continue
+        at = found
+        if found < wanted:
+            found += 1
+        else:
+            at -= 1
+        while at > 0 and best[at - 1] < key:
+            best[at] = best[at - 1]
+            at -= 1
+        best[at] = key
+    if not by_value:
+        return found
+    total = 0
+    for k in range(found):
+        if total >= wanted:
+            return k
+        total += count_of(best[k], by_value)
+    return found
+
+
+@jit
+def ordered(keys: Int64s, place: Int64s, size: int, by_value: bool) -> None:
+    """Turn a list into a heap."""
+    for i in range(size):
+        rise(keys, place, i, keys[i], by_value)
+
+
+#: Place in the `cursor` of `sliding_top`, after the edges of the slices.
+SIZE = 4
+
+
+@jit
+def sliding_top(
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    own: Int64s,
+    fresh: Bools,
+    heap: Int64s,
+    place: Int64s,
+    ranges: Int64s,
+    cursor: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = the most frequent code of frame i, the smallest of equally frequent ones; -1 if there is none.
+
+    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
+    (lo, hi, lo2, hi2) = `slices` as in `moves`; where `fresh`, what was counted before is dropped. State: heap and
+    place are a heap by frequency; cursor int64[5] = (edges of the slices, size of the heap). ranges =
+    int64[MOVES, 2]. O(log of the distinct codes) for each code that enters or leaves.
+    """
+    lo, hi, lo2, hi2 = slices
+    size = cursor[SIZE]
+    for i in range(len(lo)):
+        if fresh[i]:
+            for k in range(size):
+                place[code_of(heap[k], False)] = -1
+            size = 0
+            cursor[0] = cursor[1] = lo[i]
+            cursor[2] = cursor[3] = lo2[i]
+        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        for r in range(MOVES):
+            for k in range(ranges[r, 0], ranges[r, 1]):
+                if codes[k] >= 0 and r < ENTERING:
+                    size = add(heap, place, size, codes[k], False)
+                elif codes[k] >= 0:
+                    size = remove(heap, place, size, codes[k], False)
+        if own[i] >= 0:
+            size = add(heap, place, size, own[i], False)
+        out[i] = code_of(heap[0], False) if size > 0 else -1
+        if own[i] >= 0:
+            size = remove(heap, place, size, own[i], False)
+    cursor[SIZE] = size

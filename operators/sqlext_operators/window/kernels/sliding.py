@@ -1,0 +1,220 @@
+"""Frames that slide over a sequence: least values, bits, matches and distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.kernels.jit import jit
+
+
+@jit
+def sliding_min(
+    codes: Int64s,
+    usable: Bools,
+    newest: bool,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    deque: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = the place of the smallest usable code in [lo[i], hi[i]), -1 if there is none.
+
+    Of equal codes it is the first one, or with `newest` the last one.
+
+    codes int64[n], usable bool[n]; lo, hi int64[m], hi never falling while fresh is false, nor lo except at the
+    price of a rescan. State: cursor int64[4] = (low, end, head, tail), all 0 at first; deque int64[n + 1], where
+    deque[head:tail] are the places that are still smaller than everything after them in [low, end).
+    """
+    low = cursor[0]
+    end = cursor[1]
+    head = cursor[2]
+    tail = cursor[3]
+    for i in range(len(lo)):
+        a = lo[i]
+        if fresh[i] or a < low or a > end:
+            head = 0
+            tail = 0
+            end = a
+        for k in range(end, hi[i]):
+            if usable[k]:
+                code = codes[k]
+                while tail > head and (codes[deque[tail - 1]] > code or (newest and codes[deque[tail - 1]] == code)):
+                    tail -= 1
+                deque[tail] = k
+                tail += 1
+        if hi[i] > end:
+            end = hi[i]
+        while head < tail and deque[head] < a:
+            head += 1
+        low = a
+        out[i] = deque[head] if head < tail else -1
+    cursor[0] = low
+    cursor[1] = end
+    cursor[2] = head
+    cursor[3] = tail
+
+
+@jit
+def sliding_or(
+    values: Int64s,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    suffix: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = the OR of values[lo[i]:hi[i]], 0 for an empty slice.
+
+    values int64[n]; lo, hi int64[m], hi never falling while fresh is false, nor lo except at the price of a rescan;
+    fresh bool[m] starts a new group. State: cursor int64[4] = (low, middle, end, OR of [middle, end)), all 0 at
+    first; suffix int64[n], where suffix[k] is the OR of [k, middle) for low <= k < middle. O(1) a row.
+    """
+    low = cursor[0]
+    middle = cursor[1]
+    end = cursor[2]
+    back = cursor[3]
+    for i in range(len(lo)):
+        a = lo[i]
+        z = hi[i]
+        if fresh[i] or a > middle or a < low:
+            bits = np.int64(0)
+            for k in range(z - 1, a - 1, -1):
+                bits |= values[k]
+                suffix[k] = bits
+            low = a
+            middle = z
+            end = z
+            back = np.int64(0)
+        for k in range(end, z):
+            back |= values[k]
+        end = max(end, z)
+        out[i] = back | suffix[a] if a < middle else back
+    cursor[0] = low
+    cursor[1] = middle
+    cursor[2] = end
+    cursor[3] = back
+
+
+@jit
+def sliding_matches(
+    codes: Int64s,
+    lo: Int64s,
+    hi: Int64s,
+    lo2: Int64s,
+    hi2: Int64s,
+    wanted: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = how often code wanted[i] is in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]); 0 where it is -1.
+
+    codes int64[n], dense, below len(counts), or -1 for what is never counted. All bounds int64[m], never falling
+    while fresh is false, but lo may. State: counts int64[c]; cursor int64[5] = (low, end, low2, end2, permanent are
+    in): `permanent` are codes that were counted before, until a row is fresh.
+    """
+    low, end, low2, end2, is_permanent = cursor
+    for i in range(len(lo)):
+        if fresh[i]:
+            for k in range(low, end):
+                if codes[k] >= 0:
+                    counts[codes[k]] = 0
+            for k in range(low2, end2):
+                if codes[k] >= 0:
+                    counts[codes[k]] = 0
+            if is_permanent:
+                for code in permanent:
+                    counts[code] = 0
+            is_permanent = 0
+            low = end = lo[i]
+            low2 = end2 = lo2[i]
+        for k in range(end, hi[i]):
+            if codes[k] >= 0:
+                counts[codes[k]] += 1
+        for k in range(lo[i], low):
+            if codes[k] >= 0:
+                counts[codes[k]] += 1
+        for k in range(end2, hi2[i]):
+            if codes[k] >= 0:
+                counts[codes[k]] += 1
+        for k in range(low, lo[i]):
+            if codes[k] >= 0:
+                counts[codes[k]] -= 1
+        for k in range(low2, lo2[i]):
+            if codes[k] >= 0:
+                counts[codes[k]] -= 1
+        low, end, low2, end2 = lo[i], hi[i], lo2[i], hi2[i]
+        out[i] = counts[wanted[i]] if wanted[i] >= 0 else 0
+    cursor[0] = low
+    cursor[1] = end
+    cursor[2] = low2
+    cursor[3] = end2
+    cursor[4] = is_permanent
+
+
+@jit
+def sliding_distinct(
+    codes: Int64s,
+    lo: Int64s,
+    hi: Int64s,
+    lo2: Int64s,
+    hi2: Int64s,
+    own: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = number of distinct codes in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]), and own[i] if not -1.
+
+    codes int64[n], dense, below len(counts). All bounds int64[m], never falling while fresh is false, but lo may.
+    State: counts int64[c], how often each code is in the slices; cursor int64[6] = (low, end, low2, end2,
+    distinct, permanent are in): `permanent` are codes that were counted before, until a row is fresh.
+    A code is added and removed once for each slice that it passes through.
+    """
+    low, end, low2, end2, distinct, is_permanent = cursor
+    for i in range(len(lo)):
+        if fresh[i]:
+            for k in range(low, end):
+                counts[codes[k]] = 0
+            for k in range(low2, end2):
+                counts[codes[k]] = 0
+            if is_permanent:
+                for code in permanent:
+                    counts[code] = 0
+            is_permanent = 0
+            distinct = 0
+            low = end = lo[i]
+            low2 = end2 = lo2[i]
+        for k in range(end, hi[i]):
+            counts[codes[k]] += 1
+            distinct += counts[codes[k]] == 1
+        for k in range(lo[i], low):
+            counts[codes[k]] += 1
+            distinct += counts[codes[k]] == 1
+        for k in range(end2, hi2[i]):
+            counts[codes[k]] += 1
+            distinct += counts[codes[k]] == 1
+        for k in range(low, lo[i]):
+            counts[codes[k]] -= 1
+            distinct -= counts[codes[k]] == 0
+        for k in range(low2, lo2[i]):
+            counts[codes[k]] -= 1
+            distinct -= counts[codes[k]] == 0
+        low, end, low2, end2 = lo[i], hi[i], lo2[i], hi2[i]
+        out[i] = distinct
+        if own[i] >= 0 and counts[own[i]] == 0:
+            out[i] += 1
+    cursor[0] = low
+    cursor[1] = end
+    cursor[2] = low2
+    cursor[3] = end2
+    cursor[4] = distinct
+    cursor[5] = is_permanent
