@@ -32,9 +32,9 @@ FUNCTIONS["added_sum"] = WindowFunction(
 TWINS["added_sum"] = TWINS["sum"]
 
 # What follows reads the tables.
+from sqlext_planner.batches import BATCHES, Batch, Once, Optimizer  # noqa: E402
 from sqlext_planner.config import Config  # noqa: E402
 from sqlext_planner.expressions.nodes import Literal  # noqa: E402
-from sqlext_planner.optimizer.batches import BATCHES, Batch, Once, Optimizer  # noqa: E402
 from sqlext_planner.optimizer.rule import rule  # noqa: E402
 from sqlext_planner.relational.logical_plan import LogicalPlan  # noqa: E402
 from sqlext_planner.relational.nodes import Filter  # noqa: E402

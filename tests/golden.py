@@ -31,9 +31,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from sqlext_planner.batches import BATCHES, Batch, FixedPoint, Optimizer, PlanTrace
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.optimizer.batches import BATCHES, Batch, FixedPoint, Optimizer, PlanTrace
 from sqlext_planner.plan_format import trace_text, tree_text
 from sqlext_planner.strategies import plan_physical
 

@@ -7,9 +7,9 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sqlext_planner.batches import BATCHES, Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
-from sqlext_planner.optimizer.batches import BATCHES, Optimizer
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.periods.counts import PeriodInput, period_inputs
 from sqlext_planner.plan_format.amounts import rows_text
@@ -47,11 +47,13 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
 
 
 def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured:
-    from sqlext_planner.spark.measures import statement_measures
+    from sqlext_planner.exchange.figures import Measuring
+    from sqlext_planner.exchange.measures import statement_measures
 
     assert plan.physical is not None
     measures = statement_measures(spark, plan.physical)
-    context = ExecutionContext(spark, config, measures=measures)
+    context = ExecutionContext(spark, config)
+    context.remembered(Measuring).measures = measures
     name = f"analyze_{uuid.uuid4().hex}"
     if measures is None:
         return _run(plan, context, name)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.figures import NodeFigures
+    from sqlext_planner.exchange.measures import StageFigures
     from sqlext_planner.relational.physical_plan import PhysicalPlan
     from sqlext_planner.spark.executed import SparkOperator
-    from sqlext_planner.spark.measures import StageFigures
 
     from sqlext.explain.stream_plan import StreamPlan
 

@@ -12,9 +12,9 @@ from sqlext_planner.plan_format.amounts import bytes_text, rows_text
 from sqlext.explain.table import aligned, depths, node_names
 
 if TYPE_CHECKING:
+    from sqlext_planner.exchange.measures import StageFigures
     from sqlext_planner.relational.physical_plan import PhysicalPlan
     from sqlext_planner.spark.executed import SparkOperator
-    from sqlext_planner.spark.measures import StageFigures
 
     from sqlext.run.pipeline import StagedPlan
 

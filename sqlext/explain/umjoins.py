@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.expressions.subquery import own_subqueries
-from sqlext_planner.optimizer.batches import BATCHES, Optimizer
+from sqlext_planner.batches import BATCHES, Optimizer
 from sqlext_planner.plan_format import side_by_side, tree_text
+from sqlext_planner.relational.subquery import own_subqueries
 from sqlext_planner.umjoin.find.group_report import UMJoinGroup
 from sqlext_planner.umjoin.nodes import UMJoin
 

@@ -18,7 +18,7 @@ from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 if TYPE_CHECKING:
-    from sqlext_planner.optimizer.batches import PlanTrace
+    from sqlext_planner.batches import PlanTrace
     from sqlext_planner.periods.predicates import EmptyPeriods
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
@@ -209,8 +209,8 @@ def left_to_spark(error: Exception) -> None:
 
 def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
+    from sqlext_planner.batches import Optimizer
     from sqlext_planner.interval_join.left_to_spark import refuse_unfollowed
-    from sqlext_planner.optimizer.batches import Optimizer
     from sqlext_planner.relational.streams import (
         check_hidden,
         hidden_stream,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.relational.nodes import Join, SparkRelation
 
 from sqlext.analyzer import analyze

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Literal, conjuncts
-from sqlext_planner.expressions.subquery import Subquery, subqueries
 from sqlext_planner.last_join.nodes import LastJoin
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
+from sqlext_planner.relational.subquery import Subquery, subqueries
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog

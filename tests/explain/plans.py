@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.figures import NodeFigures
-from sqlext_planner.spark.measures import StageFigures
+from sqlext_planner.exchange.measures import StageFigures
 
 from sqlext.catalog import DictCatalog
 from sqlext.explain.measured import Measured

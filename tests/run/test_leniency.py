@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import sqlext_planner.strategies
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, SqlExtError, UnsupportedError
-from sqlext_planner.optimizer.batches import Optimizer
 
 import sqlext.analyzer
 import sqlext.syntax.parser

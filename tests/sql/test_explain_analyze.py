@@ -347,7 +347,7 @@ def test_only_explain_analyze_ships_a_stopwatch(
 
 def test_without_accumulators_parts_are_not_measured(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """As under Spark Connect."""
-    monkeypatch.setattr("sqlext_planner.spark.measures.statement_measures", lambda spark, plan: None)
+    monkeypatch.setattr("sqlext_planner.exchange.measures.statement_measures", lambda spark, plan: None)
     text = explained(session, WINDOW)
     assert "\n90 rows in " in text
     assert "where the time went is not measured" in text

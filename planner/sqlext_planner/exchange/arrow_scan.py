@@ -88,6 +88,10 @@ class PlainFiles:
         return ArrowScan(scan, total, rows, self.frame)
 
 
+class ExaminedFrames(dict[int, "tuple[DataFrame, PlainFiles | None]"]):
+    """id(frame) -> (the frame, the Parquet files that it only selects from), of a statement."""
+
+
 def scan_of(
     frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = LEAST_TASK_BYTES
 ) -> ArrowScan | None:
@@ -95,9 +99,10 @@ def scan_of(
     wanted = context.config.arrow_scan
     if wanted == "false" or (wanted == "auto" and not is_local(context.spark)):
         return None
-    if id(frame) not in context.files:
-        context.files[id(frame)] = (frame, plain_files(frame))
-    files = context.files[id(frame)][1]
+    examined = context.remembered(ExaminedFrames)
+    if id(frame) not in examined:
+        examined[id(frame)] = (frame, plain_files(frame))
+    files = examined[id(frame)][1]
     return None if files is None else files.scan(parallelism, least_bytes)
 
 

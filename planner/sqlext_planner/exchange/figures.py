@@ -47,6 +47,14 @@ class Measures(Protocol):
 
 
 @dataclass
+class Measuring:
+    """Who takes what a statement's tasks report of their time; None except under EXPLAIN ANALYZE: then they do not look
+    at a clock."""
+
+    measures: Measures | None = None
+
+
+@dataclass
 class NodeFigures:
     """What was measured of one node; seconds and bytes.
 

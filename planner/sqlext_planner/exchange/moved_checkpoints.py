@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from sqlext_planner.exchange.stream_settings import OBSERVED
 from sqlext_planner.spark.query_properties import RunningQuery
+from sqlext_planner.spark.streams import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.arrow_scan import scan_of
+from sqlext_planner.exchange.stages import Stages
 from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes
 from sqlext_planner.spark.session import arrow_type, cores
 
@@ -87,8 +88,9 @@ def size_of(frame: DataFrame, context: ExecutionContext) -> Size | None:
 
 def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
     """The size of the stage results that a frame reads, which is used as its own size; None if it reads none."""
-    if not context.stages:
+    stages = context.remembered(Stages)
+    if not stages:
         return None
-    sizes = [context.stages[ids].size for ids in mapped_nodes(frame) if ids in context.stages]
+    sizes = [stages[ids].size for ids in mapped_nodes(frame) if ids in stages]
     known = [size.bytes for size in sizes if size is not None]
     return sum(known) if known and len(known) == len(sizes) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.exchange.figures import Measuring
 from sqlext_planner.spark.plans import output_ids, selection_above_map
 from sqlext_planner.spark.session import arrow_type
 from sqlext_planner.spark.workers import BatchFunction, Entry, worker_function
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.scatter import Upstream
 
     from sqlext_planner.exchange.figures import Measures, Step, StepKind
+    from sqlext_planner.exchange.sizes import Size
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
 
@@ -35,7 +36,7 @@ class Reporting:
     @classmethod
     def of(cls, context: ExecutionContext, kind: StepKind) -> Reporting:
         """For the node that is being built."""
-        measures = context.measures
+        measures = context.remembered(Measuring).measures
         if measures is None:
             return cls(context.places(), kind, None)
         return cls(context.places(), kind, (measures, measures.step(tuple(context.building), kind)))
@@ -71,6 +72,10 @@ class ArrowStage:
     size: Size | None
 
 
+class Stages(dict[tuple[int, ...], ArrowStage]):
+    """The operators' runs of a statement so far, by the ids of their columns."""
+
+
 def run_stage(
     wire: DataFrame, entry: Entry, schema: StructType, size: Size | None, context: ExecutionContext
 ) -> DataFrame:
@@ -82,7 +87,7 @@ def run_stage(
     result = wire.mapInArrow(reporting.function(worker_function(own)), schema)
     ids = output_ids(result)
     if ids is not None:
-        context.stages[ids] = ArrowStage(wire, reporting.entry(entry), ids, size)
+        context.remembered(Stages)[ids] = ArrowStage(wire, reporting.entry(entry), ids, size)
     return result
 
 
@@ -90,8 +95,9 @@ def upstream_of(frame: DataFrame, context: ExecutionContext) -> tuple[ArrowStage
     """The stage that `frame` only selects columns of, and how to run it; None for any other frame."""
     from sqlext_operators.exchange.scatter import Upstream
 
-    found = selection_above_map(frame) if context.stages else None
-    stage = context.stages.get(found[0]) if found is not None else None
+    stages = context.remembered(Stages)
+    found = selection_above_map(frame) if stages else None
+    stage = stages.get(found[0]) if found is not None else None
     if found is None or stage is None:
         return None
     kinds = [arrow_type(field.dataType) for field in frame.schema]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.buckets import bucket_ids
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Shipment
 from sqlext_planner.exchange.moved_checkpoints import watch_starts
@@ -26,6 +25,7 @@ from sqlext_planner.exchange.stream_settings import (
 )
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.spark.buckets import bucket_ids
 from sqlext_planner.spark.streams import result_times
 from sqlext_planner.spark.versions import check_streams, with_state
 from sqlext_planner.spark.workers import (

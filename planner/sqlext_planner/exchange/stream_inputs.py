@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.exchange.stream_settings import OBSERVED
 from sqlext_planner.spark.streams import EventTimes, Origin, origin_of, watermark_stacks
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class StreamInput:
         """The input that a DataFrame is."""
         if not frame.isStreaming:
             return cls(frame)
-        origin = origin_of(frame, OBSERVED)
+        origin = origin_of(frame)
         return cls(frame, origin, EventTimes.of(frame.schema, origin.operators))
 
     def shipped(self, frame: DataFrame) -> StreamInput:
@@ -53,7 +52,7 @@ class StreamInput:
             if self.origin.operators:
                 why = f" with {behind} above it, and how late its rows come then is not known"
             return f"is the result of another statement over streams{why}", _HELP.get(behind, SECOND_QUERY)
-        stacks = watermark_stacks(self.frame, OBSERVED)
+        stacks = watermark_stacks(self.frame)
         if any(len(stack) > 1 for stack in stacks):
             return "has two watermarks, one above the other", "leave out one of them"
         if self.times.delays or (without is None and not self.times.unknown):
@@ -76,7 +75,7 @@ class StreamInput:
 
     def watermark_names(self) -> str:
         """The columns of the watermarks, also of those that the frame has no longer, for a message."""
-        stacks = watermark_stacks(self.frame, OBSERVED)
+        stacks = watermark_stacks(self.frame)
         return ", ".join(dict.fromkeys(name for stack in stacks for name in stack))
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.streams import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Observed metrics of our operators start so.
-OBSERVED = "sqlext_"
 #: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
 MOST_ROWS, BUCKETS = "most_rows", "buckets"
 _STORE = "spark.sql.streaming.stateStore."

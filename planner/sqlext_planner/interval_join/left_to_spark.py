@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.expressions.subquery import subqueries
 from sqlext_planner.interval_join.conditions import IntervalTerms, read_condition
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, Period, PeriodPredicate
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join, SparkRelation
+from sqlext_planner.relational.subquery import subqueries
 
 _PERIODS = (PeriodPredicate, AllenRelation, PeriodFunction)
 _ORDERED = ("<", "<=", ">", ">=")

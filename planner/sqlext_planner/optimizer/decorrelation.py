@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, conjuncts
-from sqlext_planner.expressions.subquery import Subquery, SubqueryKind
 from sqlext_planner.optimizer.correlation import Lifted, Lifting, Use
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project, filtered
+from sqlext_planner.relational.subquery import Subquery, SubqueryKind
 
 #: Turns a subquery into the right side and the condition of a semi or anti join; None where that is impossible.
 Matching = Callable[[Subquery, LogicalPlan], tuple[LogicalPlan, Expression | None] | None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, UnsupportedError
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_operators.errors import Places
 
-    from sqlext_planner.exchange.arrow_scan import PlainFiles
-    from sqlext_planner.exchange.figures import Measures
-    from sqlext_planner.exchange.stages import ArrowStage
     from sqlext_planner.raised import Locate
+
+
+_Kept = TypeVar("_Kept")
 
 
 @dataclass
@@ -33,29 +33,30 @@ class ExecutionContext:
     """What nodes need to build DataFrames. One context serves one statement.
 
     `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
-    in the value so that its id stays taken. `stages` holds the operators' runs so far, by the ids of their columns.
-    `files` maps id(frame) to (the frame, the Parquet files that it only selects from).
+    in the value so that its id stays taken. `memory` has what mechanisms keep for the statement, by its class.
 
     `place` finds a span of the statement in the user's text, with the lines that show it; None if there
     is no text. `building` are the nodes whose DataFrames are being built, the innermost last. `observed` are operators
-    on streams by the names of their observed metrics. `measures` takes what tasks report of their time; None except
-    under EXPLAIN ANALYZE: then they do not look at a clock.
+    on streams by the names of their observed metrics.
     """
 
     spark: SparkSession
     config: Config = field(default_factory=Config)
     cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
-    stages: dict[tuple[int, ...], ArrowStage] = field(default_factory=dict)
-    files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
+    memory: dict[type, Any] = field(default_factory=dict)
     place: Locate | None = field(default_factory=current_statement)
     building: list[PhysicalPlan] = field(default_factory=list)
     observed: dict[str, PhysicalPlan] = field(default_factory=dict)
-    measures: Measures | None = None
 
     def __post_init__(self) -> None:
         from sqlext_planner.spark.task_errors import show_task_errors
 
         show_task_errors()
+
+    def remembered(self, kind: type[_Kept]) -> _Kept:
+        """The one object of a class that a mechanism keeps for the statement; made when it is first asked for."""
+        found: _Kept = self.memory.setdefault(kind, kind())
+        return found
 
     def places(self) -> Places:
         """The place in the user's text of the node that is being built."""

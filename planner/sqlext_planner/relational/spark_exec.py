@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.errors import InternalError
-from sqlext_planner.exchange.stream_settings import OBSERVED
 from sqlext_planner.expressions.nodes import Expression, Literal, NamedExpr, ShownCall, conjuncts
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import (
@@ -167,7 +166,7 @@ def _spark_relation(node: SparkRelation, frames: list[DataFrame], context: Execu
 
 def _in_time(frame: DataFrame, context: ExecutionContext) -> DataFrame:
     """A stream without the rows that sqlext.stream.future leaves out."""
-    return bounded_future(frame, context.config, OBSERVED)
+    return bounded_future(frame, context.config)
 
 
 @frame_of.register(Values)

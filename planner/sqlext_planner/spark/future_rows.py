@@ -12,6 +12,7 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.raised import raise_error
 from sqlext_planner.spark.plans import class_name, items_of
 from sqlext_planner.spark.session import is_remote
+from sqlext_planner.spark.streams import OBSERVED
 from sqlext_planner.spark.versions import frame_of_plan
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ _OBSERVED = "future_rows_of_sqlext_"
 FUTURE_ROWS = "future_rows"
 
 
-def bounded_future(frame: DataFrame, config: Config, ours: str) -> DataFrame:
+def bounded_future(frame: DataFrame, config: Config) -> DataFrame:
     """A stream without the rows whose event time is more than `sqlext.stream.futureBound` after the clock at the start
     of their micro-batch, or one that fails at the first (`sqlext.stream.future`).
 
-    Inputs below our own operators, whose observed metrics start with `ours`, are those of another statement and stay.
+    Inputs below our own operators are those of another statement and stay.
     Raises ConfigurationError under Spark Connect, where plans are out of reach.
     """
     if config.stream_future == "keep" or not frame.isStreaming:
@@ -40,7 +41,7 @@ def bounded_future(frame: DataFrame, config: Config, ours: str) -> DataFrame:
             help="set sqlext.stream.future to keep, and filter the rows before withWatermark",
         )
     plan = frame._jdf.queryExecution().analyzed()
-    return _frame(frame, _below_watermarks(plan, frame, config, ours))
+    return _frame(frame, _below_watermarks(plan, frame, config))
 
 
 def future_rows(progress: Any) -> int | None:
@@ -49,9 +50,9 @@ def future_rows(progress: Any) -> int | None:
     return sum(int(row[FUTURE_ROWS] or 0) for row in rows) if rows else None
 
 
-def _below_watermarks(node: Any, frame: DataFrame, config: Config, ours: str) -> Any:
+def _below_watermarks(node: Any, frame: DataFrame, config: Config) -> Any:
     """The node over inputs without rows of the future; itself if no watermark is below it."""
-    if class_name(node) == "CollectMetrics" and str(node.name()).startswith(ours):
+    if class_name(node) == "CollectMetrics" and str(node.name()).startswith(OBSERVED):
         return node
     children = items_of(node.children())
     if class_name(node) == "EventTimeWatermark":
@@ -59,7 +60,7 @@ def _below_watermarks(node: Any, frame: DataFrame, config: Config, ours: str) ->
         below = child if _is_bounded(child) else _bounded(_frame(frame, child), str(node.eventTime().name()), config)
         found = [below]
     else:
-        found = [_below_watermarks(child, frame, config, ours) for child in children]
+        found = [_below_watermarks(child, frame, config) for child in children]
     if all(old is new for old, new in zip(children, found, strict=True)):
         return node
     return node.withNewChildren(_java(frame).org.apache.spark.api.python.PythonUtils.toSeq(found))

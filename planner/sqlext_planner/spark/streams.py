@@ -32,6 +32,10 @@ _JOIN = "a join of streams by Spark"
 _CONNECT = "Spark Connect"
 
 
+#: Observed metrics of our operators start so.
+OBSERVED = "sqlext_"
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where the rows of a stream come from: our `operators` whose results it reads, by name, and what else keeps rows
@@ -102,8 +106,8 @@ def endless_source(frame: DataFrame) -> str | None:
     return None
 
 
-def origin_of(frame: DataFrame, ours: str) -> Origin:
-    """Where the rows of a stream come from; the observed metrics of our operators have names that start with `ours`.
+def origin_of(frame: DataFrame) -> Origin:
+    """Where the rows of a stream come from.
     Under Connect, where the plan is out of reach, none of our results is passed on."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None:
@@ -115,7 +119,7 @@ def origin_of(frame: DataFrame, ours: str) -> Origin:
     while stack:
         node, above = stack.pop()
         kind = class_name(node)
-        if kind == "CollectMetrics" and str(node.name()).startswith(ours):
+        if kind == "CollectMetrics" and str(node.name()).startswith(OBSERVED):
             operators.append(str(node.name()))
             behind = behind or above
         elif kind.startswith("TransformWithState"):
@@ -136,7 +140,7 @@ def _keeps(node: Any, kind: str) -> str | None:
     return _WORDS.get(kind, kind)
 
 
-def watermark_stacks(frame: DataFrame, ours: str) -> list[tuple[str, ...]]:
+def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
     """The columns of the watermarks of each input, the uppermost first; also of columns that the frame has no longer,
     but not those below our operators. Spark refuses two above each other only when the query starts. Under Connect,
     where the plan is out of reach, those of the frame's own columns."""
@@ -150,7 +154,7 @@ def watermark_stacks(frame: DataFrame, ours: str) -> list[tuple[str, ...]]:
         kind = class_name(node)
         if kind == "EventTimeWatermark":
             above = (*above, str(node.eventTime().name()))
-        is_ours = kind == "CollectMetrics" and str(node.name()).startswith(ours)
+        is_ours = kind == "CollectMetrics" and str(node.name()).startswith(OBSERVED)
         children = [] if is_ours else items_of(node.children())
         stack += [(child, above) for child in children]
         if not children and above:

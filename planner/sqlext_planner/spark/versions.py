@@ -315,7 +315,7 @@ def in_partitions(frame: DataFrame, count: int, column: str) -> DataFrame:
         return frame.repartition(1)
     from pyspark.sql import functions as F  # noqa: N812 - Spark's usual name
 
-    from sqlext_planner.exchange.buckets import partition_keys
+    from sqlext_planner.spark.buckets import partition_keys
 
     keys = ", ".join(map(str, partition_keys(count)))
     return frame.repartition(count, F.expr(f"get(array({keys}), {column})"))

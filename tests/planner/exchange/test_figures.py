@@ -11,8 +11,8 @@ import pytest
 from pyspark.accumulators import Accumulator
 from sqlext_operators.exchange.profile import StepFigures, as_step
 from sqlext_planner.exchange.figures import Step, node_figures
+from sqlext_planner.exchange.measures import StatementMeasures
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.spark.measures import StatementMeasures
 
 
 class Context:

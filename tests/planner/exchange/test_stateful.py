@@ -22,7 +22,7 @@ from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
-from sqlext_planner.exchange.buckets import bucket_ids, murmur3
+from sqlext_planner.spark.buckets import bucket_ids, murmur3
 
 #: Spark's own, from 4.2 on.
 TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs Spark 4.2").TwsTester

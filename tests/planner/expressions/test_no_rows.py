@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.expressions.no_rows import at_no_rows, is_strict
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal
 from sqlext_planner.expressions.typed import NULL
 from sqlext_planner.optimizer.correlation import compares_exactly
+from sqlext_planner.relational.no_rows import at_no_rows, is_strict
 
 from tests.planner.plans import written
 

@@ -9,9 +9,9 @@ from itertools import product
 
 import duckdb
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.interval_join.left_to_spark import reason
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate
 from sqlext_planner.periods.relation_sets import ALLEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
@@ -13,7 +14,6 @@ from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.interval_join.choice import broadcast_pays, may_leave
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.physical_plan import PhysicalPlan

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.strategies import plan_physical
 

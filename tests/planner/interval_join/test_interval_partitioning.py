@@ -18,6 +18,7 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, Kind
 from sqlext_operators.interval_join.tile_routing import TileRouter
 from sqlext_operators.interval_join.tiles import Tiles
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import PARTITIONERS as NAMES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
@@ -33,7 +34,6 @@ from sqlext_planner.interval_join.nodes import SIDES
 from sqlext_planner.interval_join.partitioning import SplitSide
 from sqlext_planner.interval_join.routing import Routing
 from sqlext_planner.interval_join.tiles import TilePartitioner
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.analyzer import analyze

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.errors import AnalysisError, InternalError
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, RuleExecutor
 from sqlext_planner.optimizer.rule import Rule, rule
 from sqlext_planner.optimizer.rules.merge import merge_filters

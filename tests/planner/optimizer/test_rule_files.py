@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlext_planner
-from sqlext_planner.optimizer.batches import BATCHES
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.optimizer.rule import Rule
 
 GOLDEN = Path(__file__).parents[2] / "rules"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.expressions.nodes import SparkExpr
 from sqlext_planner.expressions.patterns import is_generator, is_movable
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import apply_rule
 from sqlext_planner.optimizer.rules.merge import merge_projects
 from sqlext_planner.optimizer.rules.prune_columns import prune_columns

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.umjoin.choose.choice import Obstacles, choose
 from sqlext_planner.umjoin.choose.costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
 from sqlext_planner.umjoin.estimate.known_inputs import input_facts

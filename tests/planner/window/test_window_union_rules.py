@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
-from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import PlanTrace, RuleExecutor
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.strategies import plan_physical

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlext_planner.expressions.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.expressions.nodes import (
     Column,
     Compare,
@@ -17,7 +16,6 @@ from sqlext_planner.expressions.nodes import (
     conjuncts,
 )
 from sqlext_planner.expressions.patterns import holds_subquery, is_generator, is_movable, names_collation
-from sqlext_planner.expressions.subquery import Subquery
 from sqlext_planner.expressions.typed import NULL
 from sqlext_planner.optimizer.correlation import Lifted
 from sqlext_planner.optimizer.decorrelation import (
@@ -30,6 +28,7 @@ from sqlext_planner.optimizer.decorrelation import (
 )
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.relational.nodes import (
     Aggregate,
     Distinct,
@@ -44,6 +43,7 @@ from sqlext_planner.relational.nodes import (
     filtered,
 )
 from sqlext_planner.relational.plan_patterns import is_single_row
+from sqlext_planner.relational.subquery import Subquery
 
 
 @rule(order="top_down", on=(Filter,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.expressions.subquery import refuse_left_over
 from sqlext_planner.interval_join.rules import count_interval_matches, expand_endpoint_equalities, plan_interval_joins
 from sqlext_planner.last_join.rules import (
     compute_last_join_operands,
@@ -26,6 +25,7 @@ from sqlext_planner.optimizer.rules.prune_columns import prune_columns
 from sqlext_planner.optimizer.rules.push import normalize_conditions, push_filter, push_join_condition
 from sqlext_planner.optimizer.rules.simplify_outer_join import simplify_outer_join
 from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.subquery import refuse_left_over
 from sqlext_planner.umjoin.tsc import tsc
 from sqlext_planner.window.rules import merge_window_unions
 
