@@ -1,7 +1,4 @@
-"""The amounts of WITHIN, `delta` and `epsilon`: literals, read from their text.
-
-A number has the unit of the ends; ``5 MINUTES``, ``5m`` (as in a window's frame) and INTERVAL literals are times.
-"""
+"""Amounts and whole numbers in the statement's text: literals that we read ourselves, none above Spark's bigint."""
 
 from __future__ import annotations
 
@@ -10,11 +7,31 @@ from decimal import Decimal, DecimalException, localcontext
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.periods.predicates import UNITS, Amount
+from sqlext_planner.window.frame import UNITS as FRAME_UNITS
+from sqlext_planner.window.frame import Ticks
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
+from sqlext.syntax.openmldb_nodes import Duration
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import SqlSettings, is_string, string_value
+
+LARGEST = 2**63 - 1
+_MOST_DIGITS = 19
+
+
+def whole_number(text: str, span: Span, what: str, *, most: int = LARGEST, help: str | None = None) -> int:
+    """The value of a number's digits. Raises AnalysisError, at its place, for one above `most`.
+
+    The digits are counted first: Python is slow to read thousands of them, and refuses more than 4,300.
+    """
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or int(digits) > most:
+        shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text)} digits)"
+        help = help or f"the largest is {most}"
+        raise AnalysisError(f"{what} {shown} is too large", condition="number-out-of-range", span=span, help=help)
+    return int(digits)
+
 
 _SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _CALENDAR = ("month", "quarter", "year")
@@ -208,3 +225,83 @@ def _fields(text: str, first: str, last: str, span: Span | None, name: str) -> D
     if len(numbers) != len(units) or not all(re.fullmatch(_NUMBER, number) for number in numbers):
         return None
     return sign * sum((Decimal(n) * UNITS[unit] for n, unit in zip(numbers, units, strict=True)), Decimal(0))
+
+
+NO_BOUND = "write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING; then there is no bound"
+_FORMS = "write a number, a number with a unit (10s; units: ms s m h d w), or INTERVAL '10' SECOND"
+#: A whole number with or without the suffix of its type.
+INTEGER = re.compile(r"(\d+)[LSY]?", re.IGNORECASE | re.ASCII)
+
+
+def frame_amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
+    """The number and the unit ("" without one) of a bound, which stands at `span`.
+
+    Raises AnalysisError for anything but a literal, for a negative amount, for months and years, and below a
+    microsecond.
+    """
+    while isinstance(value, exp.Paren):
+        value = value.this
+    if isinstance(value, Duration):
+        return _count(value.name, span), str(value.args["unit"].name)
+    if isinstance(value, exp.Neg):
+        raise _negative(span)
+    text = context.slice(span_of(value)).strip()
+    whole = INTEGER.fullmatch(text)
+    if whole is not None:
+        return _count(whole[1], span), ""
+    if isinstance(value, exp.Literal) and not value.is_string:
+        raise _refused(f"a frame bound is a whole number or a time, not {text}", span)
+    time = _time(context, value, text, span)
+    if time is None:
+        raise _refused(f"a frame bound must be a literal, not {text!r}", span)
+    if time < 0:
+        raise _negative(span)
+    if time != time.to_integral_value():
+        raise _refused("a frame bound is finer than a microsecond", span, "give whole microseconds")
+    return _in_units(int(time))
+
+
+def refuse_uneven(ticks: Ticks, amount: int, unit: str, span: Span) -> None:
+    """Raises AnalysisError if a time is no whole number of the order column's ticks."""
+    if ticks.is_whole(amount, unit):
+        return
+    if ticks.day == 1:
+        message = "the window is ordered by a date, so its bounds are whole days"
+        help = "write days or weeks, such as 7d or 1w, or order by a timestamp"
+    else:
+        message = "the window is ordered by an integer, in which times are milliseconds, so its bounds are whole ones"
+        help = "write a number without a unit, or order by a timestamp"
+    raise _refused(message, span, help)
+
+
+def _time(context: Context, value: exp.Expr, text: str, span: Span) -> Decimal | None:
+    """The microseconds of an INTERVAL, or of a string that holds a duration; None for anything else."""
+    literal = in_string(text, context.settings) if isinstance(value, (exp.Literal, exp.Concat)) else text
+    if literal is None or (literal is text and not re.match(r"interval\b", text, re.IGNORECASE)):
+        return None
+    try:
+        return time_of(literal, span, "a frame bound")
+    except AnalysisError as error:
+        raise _refused(error.message, span, error.help or _FORMS) from None
+    except DecimalException:
+        raise _refused("the bound is too large", span, NO_BOUND) from None
+
+
+def _count(digits: str, span: Span) -> int:
+    return whole_number(digits, span, "the bound", help=NO_BOUND)
+
+
+def _in_units(microseconds: int) -> tuple[int, str]:
+    """The same time in the largest unit that divides it."""
+    for unit, size in sorted(FRAME_UNITS.items(), key=lambda item: -item[1]):
+        if microseconds % size == 0 and microseconds:
+            return microseconds // size, unit
+    return 0, "ms"
+
+
+def _negative(span: Span) -> AnalysisError:
+    return _refused("a frame bound cannot be negative", span, "use PRECEDING or FOLLOWING to choose the side")
+
+
+def _refused(message: str, span: Span, help: str = _FORMS) -> AnalysisError:
+    return AnalysisError(message, condition="window-frame", span=span, help=help)

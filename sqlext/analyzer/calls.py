@@ -12,9 +12,9 @@ from sqlext_planner.expressions.types import from_arrow, to_arrow
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
+from sqlext.analyzer.amounts import whole_number
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.modifiers import Modified, called, conditions, distinct_form, modified, takes_ignore_null
 from sqlext.analyzer.scope import suggestions
 from sqlext.analyzer.within_group import FORMS, several

@@ -18,7 +18,7 @@ from sqlext_planner.expressions.typed import Arithmetic, Call
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
-from sqlext.analyzer import disjunctions, logic, periods
+from sqlext.analyzer import logic, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
@@ -87,9 +87,9 @@ class ExpressionBuilder:
             case exp.Paren() if _is_structural(node.this) or (self.is_condition and logic.is_logic(inner)):
                 return self.build(node.this)
             case exp.And():
-                return conjunction(
-                    [self.build(term) for term in disjunctions.flattened(node, exp.And)]
-                ) or self._opaque(node, span)
+                return conjunction([self.build(term) for term in logic.flattened(node, exp.And)]) or self._opaque(
+                    node, span
+                )
             case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
             case exp.Between() if not node.args.get("symmetric"):

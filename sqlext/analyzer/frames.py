@@ -20,10 +20,9 @@ from sqlext_planner.window.frame import (
 )
 from sqlglot import exp
 
+from sqlext.analyzer.amounts import INTEGER, LARGEST, NO_BOUND, frame_amount, refuse_uneven, whole_number
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.frame_amounts import INTEGER, NO_BOUND, frame_amount, refuse_uneven
-from sqlext.analyzer.literals import LARGEST, whole_number
 from sqlext.syntax.spans import span_of
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"

@@ -10,8 +10,8 @@ from sqlext_operators.window.functions import FunctionTypeError, WindowFunction,
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlglot import exp
 
+from sqlext.analyzer.amounts import whole_number
 from sqlext.analyzer.compat_functions import SPLITS, TEMPLATES
-from sqlext.analyzer.literals import whole_number
 from sqlext.syntax.spans import span_of
 
 _WINDOW_SPLITS = frozenset(("window_split", "window_split_by_key", "window_split_by_value"))

@@ -8,15 +8,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import And, Expression
+from sqlext_planner.expressions.nodes import And, Expression, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.typed import Call, call, disjunction, is_value, negation
 from sqlglot import exp
 
-from sqlext.analyzer import disjunctions
 from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder
+
+
+def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
+    """The conjunction of the shared terms and of what is left of the OR; None if nothing is shared. `node` holds no
+    subquery."""
+    sides: list[tuple[Expression, ...]] = []
+    shared: list[Expression] = []
+    for side in flattened(node, exp.Or):
+        sides.append(conjuncts(builder.build(side)))
+        shared = [term for term in (shared or sides[0]) if is_movable(term) and term in sides[-1]]
+        if not shared:
+            return None
+    rests = [conjunction([term for term in side if term not in shared]) for side in sides]
+    if any(rest is None for rest in rests):  # one side has only the shared terms: the others add nothing
+        return conjunction(shared)
+    return conjunction([*shared, disjunction([rest for rest in rests if rest is not None], span_of(node))])
+
+
+def flattened(node: exp.Expr, kind: type[exp.And | exp.Or]) -> list[exp.Expr]:
+    """The terms of a chain of AND or OR in the order of the text; long chains are walked without recursion."""
+    terms: list[exp.Expr] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        inner = top.this if isinstance(top, exp.Paren) and isinstance(top.this, kind) else top
+        if isinstance(inner, kind):
+            stack += [inner.right, inner.left]
+        else:
+            terms.append(top)
+    return terms
+
 
 #: ``coalesce(condition, false)``, by any of its names.
 COALESCE = frozenset(("coalesce", "ifnull", "nvl"))
@@ -33,9 +64,8 @@ def condition(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
     span = span_of(node)
     match node:
         case exp.Or():
-            factored = disjunctions.factored(node, builder)
-            terms = disjunctions.flattened(node, exp.Or)
-            return factored or disjunction([builder.build(term) for term in terms], span)
+            terms = flattened(node, exp.Or)
+            return factored(node, builder) or disjunction([builder.build(term) for term in terms], span)
         case exp.Not(this=exp.Is(this=operand, expression=value)):
             return is_value(builder.build(operand), _name(value), negated=True, span=span)
         case exp.Not(this=operand):

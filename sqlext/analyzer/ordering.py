@@ -12,9 +12,9 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Limit, Project, Sort, SortKey
 from sqlglot import exp
 
+from sqlext.analyzer.amounts import whole_number
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
-from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.spans import span_of
 

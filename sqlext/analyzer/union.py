@@ -17,8 +17,7 @@ from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.union_by_name import UnionSources, is_by_name, label
-from sqlext.analyzer.union_types import as_wanted
+from sqlext.analyzer.union_by_name import UnionSources, as_wanted, is_by_name, label
 from sqlext.syntax.spans import span_of
 
 #: A call with its modifiers, its column, and whether it is a whole select item.

@@ -16,18 +16,16 @@ from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, rankings
 from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
-from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.list_aggregates import is_scalar
 from sqlext.analyzer.modifiers import called
-from sqlext.analyzer.nested import has_inner_calls, plan_nested
+from sqlext.analyzer.nested import count_at, has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
-from sqlext.analyzer.union_by_name import UnionSources
-from sqlext.analyzer.union_types import CommonTypes
+from sqlext.analyzer.union_by_name import CommonTypes, UnionSources
 from sqlext.analyzer.within_group import ordered_call
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text

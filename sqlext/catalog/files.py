@@ -19,10 +19,9 @@ from sqlext.catalog.locations import LocalData, is_hidden, located
 from sqlext.catalog.names import last_part
 from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
 from sqlext.catalog.orc import orc_columns
-from sqlext.catalog.parquet import parquet_columns
+from sqlext.catalog.parquet import file_statistics, parquet_columns
 from sqlext.catalog.partitions import Partitioning, partitioning
 from sqlext.catalog.samples import file_sample
-from sqlext.catalog.statistics import file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext.catalog.memory import kept_by_files
-from sqlext.catalog.statistics import leaf_places
+from sqlext.catalog.parquet import leaf_places
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

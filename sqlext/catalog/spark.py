@@ -23,8 +23,8 @@ from sqlext.catalog.files import format_at_hand, table_info
 from sqlext.catalog.formats import INFERRED
 from sqlext.catalog.names import last_part
 from sqlext.catalog.options import DataFiles
+from sqlext.catalog.parquet import file_statistics
 from sqlext.catalog.samples import file_sample
-from sqlext.catalog.statistics import file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,8 +27,7 @@ from sqlext.syntax.emit_parser import EmitParser
 from sqlext.syntax.hint_nodes import read_hints
 from sqlext.syntax.numbers import SparkTokenizer
 from sqlext.syntax.openmldb_nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
-from sqlext.syntax.period_parser import PeriodParser
-from sqlext.syntax.period_table_parser import PeriodTableParser
+from sqlext.syntax.period_parser import PeriodParser, PeriodTableParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
 from sqlext.syntax.variant_paths import VariantPathParser

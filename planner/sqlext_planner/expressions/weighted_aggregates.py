@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlext_planner.expressions.aggregate_calls import (
-    aggregate_calls,
-    filtered_argument,
-    function_of,
-    sees_multiplicity,
-)
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, joined
 from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, MOST_DIGITS, SMALL_INTEGERS, decimal_shape
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.patterns import (
+    aggregate_calls,
+    filtered_argument,
+    function_of,
+    is_movable,
+    sees_multiplicity,
+)
 from sqlext_planner.expressions.typed import Call
 
 #: Digits of the factor n beside a decimal: what is left of 38.

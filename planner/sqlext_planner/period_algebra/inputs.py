@@ -12,7 +12,7 @@ from sqlext_planner.exchange.wire import check_key, shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.period_algebra.types import common_types
-from sqlext_planner.relational.physical_plan import quoted
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,3 +75,25 @@ def _typed(frame: DataFrame, node: PeriodAlgebra, types: Sequence[str]) -> DataF
         own = own if item.dataType.simpleString() == dtype else own.cast(dtype)
         columns.append(own.alias(column.spark_name))
     return frame.select(*columns)
+
+
+@dataclass(frozen=True)
+class PeriodAlgebraExec(NodeExec):
+    """Computes a PeriodAlgebra node."""
+
+    node: PeriodAlgebra
+
+    is_extension = True
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises AnalysisError for key types or ends that do not fit, UnsupportedError for a column that Spark cannot
+        hand to Python, ConfigurationError if the workers lack the package."""
+        from sqlext_planner.exchange.driver import Shipment, ship
+
+        inputs = PeriodInputs.of(self.node, [execute_cached(child, context) for child in self.inputs])
+        keys = tuple(key.spark_name for key in self.node.keys)
+        wire = ship([Shipment(tag, frame, keys) for tag, frame in enumerate(inputs.frames)], context)
+        return wire.run(inputs.operator(context.config), inputs.result_schema, wire.sizes[0])
+
+    def label(self) -> str:
+        return f"PeriodAlgebraExec{self.node.label().removeprefix('PeriodAlgebra')}"

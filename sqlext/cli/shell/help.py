@@ -10,9 +10,8 @@ from rich.text import Text
 from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.cli.shell.lexer import SqlExtLexer
 from sqlext.cli.shell.results import Draw, listing_drawn
-from sqlext.cli.shell.words import Entry, clauses_of, functions, relation_note, relations_of
+from sqlext.cli.shell.words import Entry, SqlExtLexer, clauses_of, functions, relation_note, relations_of
 from sqlext.syntax.clauses import CLAUSES, Clause
 
 

@@ -17,8 +17,8 @@ from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
-from sqlext.cli.shell.lexer import SqlExtLexer
 from sqlext.cli.shell.script import is_complete
+from sqlext.cli.shell.words import SqlExtLexer
 
 PROMPT = "sqlext> "
 CONTINUED = "   ...> "

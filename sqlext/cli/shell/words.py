@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any, ClassVar
 
+from pygments.lexers.sql import SqlLexer
+from pygments.token import Keyword, Name, Number, String
 from sqlext_operators.interval_join.relations import RELATIONS, Relation
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_planner.config import Config
@@ -99,3 +103,39 @@ def clauses_of(words: str) -> tuple[Clause, ...]:
 def settings() -> Mapping[str, tuple[str, tuple[str, ...]]]:
     """The settings of the extension: the first sentence about each, and its values where they are words."""
     return {found.key: (found.doc.split(". ")[0], found.words) for found in Config.described()}
+
+
+_DURATION = re.compile(r"(?:ms|[smhdw])\b", re.IGNORECASE)
+
+
+class SqlExtLexer(SqlLexer):
+    """Colours keywords of the dialect, calls of its functions, and durations such as ``10s``."""
+
+    name = "sqlext"
+    aliases: ClassVar[list[str]] = ["sqlext"]
+    filenames: ClassVar[list[str]] = []
+    mimetypes: ClassVar[list[str]] = []
+
+    def get_tokens_unprocessed(self, text: str, *stack: Any) -> Iterator[tuple[int, Any, str]]:
+        """Places, kinds and texts, as Pygments has them."""
+        before: Any = None
+        for at, kind, value in super().get_tokens_unprocessed(text, *stack):
+            if kind in Name or kind is Keyword:
+                kind = _kind(text, at, value, before)
+            elif kind is String.Symbol:  # in Spark it is a text
+                kind = String
+            before = kind
+            yield at, kind, value
+
+
+def _kind(text: str, at: int, value: str, before: Any) -> Any:
+    if before in Number and _DURATION.fullmatch(value):
+        return Number
+    if text.startswith("(", at + len(value)) and value.lower() in functions():
+        return Name.Function
+    return Keyword if value.upper() in _words() else Name
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(word for phrase in keywords() for word in phrase.split())

@@ -12,7 +12,7 @@ from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.period_algebra import processor, reference
+from sqlext_operators.period_algebra import operator, reference
 from sqlext_operators.period_algebra.operator import PeriodOperatorSpec
 from sqlext_operators.period_algebra.spec import Operation, PeriodAlgebraSpec
 
@@ -101,7 +101,7 @@ def test_every_operation_gives_its_twins_rows(
     spec = spec_of(operation, keys=keys, kind=kind)
     batches = [batch_of(side, kind) for side in rows[: spec.inputs]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processor, "_RUN_ROWS", run_rows)
+        patch.setattr(operator, "_RUN_ROWS", run_rows)
         found = computed(spec, batches, memory_bytes, piece_rows)
     assert in_order(found) == in_order(expected(spec, batches))
     by_key = [[row[1:3] for row in found if row[0] == key] for key in ("a", "b", None)] if keys else [found]
