@@ -57,6 +57,35 @@ def test_plans_are_made_without_spark(tmp_path: Path) -> None:
     assert "sqlext_planner.strategies" in loaded
 
 
+def test_no_plan_loads_kernels() -> None:
+    """Every operator over tables, and over streams; numba alone takes seconds."""
+    columns = {"k": "int", "ts": "timestamp", "te": "timestamp", "v": "double"}
+    statements = [
+        "SELECT sum(v) OVER w AS s FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS BETWEEN 9 PRECEDING "
+        "AND CURRENT ROW)",
+        "SELECT a.k, c.v FROM a LAST JOIN c ORDER BY c.ts ON a.k = c.k AND c.ts <= a.ts",
+        "SELECT a.k FROM a JOIN b ON a.k = b.k AND PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)",
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b ON a.k = b.k JOIN d ON b.k = d.k",
+        "SELECT * FROM NORMALIZE(c PARTITION BY k PERIOD (ts, te))",
+    ]
+    for streams in ((), ("a", "b", "d")):
+        catalog = f"DictCatalog({dict.fromkeys('abcd', columns)!r}, streams={streams!r})"
+        plan = f"plans = [stage(sql, {catalog}, Config()).physical for sql in {statements!r}]\n"
+        imports = (
+            "from sqlext_planner.config import Config\nfrom sqlext.catalog.dictionary import DictCatalog\n"
+            "from sqlext.run.pipeline import stage\n"
+        )
+        kinds = ["WindowUnion", "LastJoin", "IntervalJoin", "UMJoin", "PeriodAlgebra"]
+        if streams:
+            kinds = ["WindowStream", "LastJoin", "IntervalStream", "UMJoinStream", "PeriodAlgebra"]
+        check = (
+            "found = [{type(node).__name__ for node in plan.walk()} for plan in plans]\n"
+            f"assert all(kind + 'Exec' in names for kind, names in zip({kinds!r}, found, strict=True)), found"
+        )
+        loaded = loaded_after(imports + plan + check)
+        assert not {"numba", "pyspark", "py4j"} & loaded
+
+
 @pytest.mark.parametrize(
     "first_use",
     [

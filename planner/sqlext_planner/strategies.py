@@ -215,7 +215,7 @@ def period_algebra(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """PeriodAlgebra -> PeriodAlgebraExec: one Arrow-block exchange by the keys, one sort by start, one pass."""
     if not isinstance(node, PeriodAlgebra):
         return None
-    from sqlext_planner.period_algebra.inputs import PeriodAlgebraExec
+    from sqlext_planner.period_algebra.execution import PeriodAlgebraExec
 
     inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
     why = f"one exchange and one sort for {len(inputs)} input{'s' if len(inputs) > 1 else ''}, one pass over each key"

@@ -1,4 +1,8 @@
-"""Amounts and whole numbers in the statement's text: literals that we read ourselves, none above Spark's bigint."""
+"""Amounts and whole numbers in the statement's text: literals that we read ourselves, none above Spark's bigint.
+
+In a frame's bounds a number counts rows or units of the order column; ``10s``, INTERVAL literals of a fixed length, and
+such a duration as a string (``'10s'``, which is how a parameter may give it) are times, exact to the microsecond.
+"""
 
 from __future__ import annotations
 

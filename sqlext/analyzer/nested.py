@@ -10,7 +10,13 @@ its argument, with that value, on every row of the window. The plan has three pl
    window, and a Filter keeps only that row.
 
 Deeper nesting repeats steps 2 and 3. The plan remains one chain of nodes: the number must be unique in one run only.
-Each row costs the window's length, because the function has no incremental form (`count_at` has one).
+Each row costs the window's length, because the function has no incremental form.
+
+``count_where(x, y = at(z, n)) OVER w`` is the one nested aggregate with an incremental form (`count_at`).
+
+Feature scripts count the rows of a window that are like its newest one (FEBench does so in four of six scripts). The
+general strategy makes a list of every window's rows; this one keeps a counted map of y, so that a row costs
+the same whatever the window's length, and the call shares the exchange of its neighbours.
 """
 
 from __future__ import annotations

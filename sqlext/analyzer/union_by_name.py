@@ -4,6 +4,11 @@
 NULL in the rows of `orders`. A column that only `orders` has (an *extra*) is NULL in the rows of `views`, and calls
 over the window may read it: ``sum(price) OVER w``. FROM gets the extras of all windows of its block once, behind its
 own columns.
+
+The types of a window's columns: those that Spark's UNION of FROM and the sources would have.
+
+``views WINDOW w AS (UNION orders ...)`` where `k` is an int in `views` and a bigint in `orders`: the window reads `k`
+as a bigint. FROM gets one more column for each of its columns that is cast, so that the result keeps FROM's own.
 """
 
 from __future__ import annotations

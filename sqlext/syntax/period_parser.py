@@ -5,6 +5,14 @@
     pred   := period [NOT] relation period [WITHIN bounds] | period CONTAINS expr
 
 None of the words is a keyword: they are a relation only between an operand and something that can start another.
+
+The grammar of operations over periods in FROM (docs/period-algebra.md), as a parser to build on.
+
+    operation := (NORMALIZE | GAPS | CONCURRENT) '(' periods ')' | NORMALIZE '(' periods EXCEPT periods ')'
+    periods   := (table | '(' query ')') [[AS] name] [PARTITION BY key [AS name], ...] period
+
+None of the words is a keyword: they mean an operation only where a relation may begin, before parentheses that hold a
+relation with PARTITION BY or PERIOD behind it.
 """
 
 from __future__ import annotations

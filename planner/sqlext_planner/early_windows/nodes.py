@@ -65,10 +65,3 @@ class EarlyWindows(LogicalPlan):
 
     def label(self) -> str:
         return f"EarlyWindows: [{comma(self.calls)}] EMIT {self.emission}"
-
-
-def row_estimators() -> list[str]:
-    """Their names."""
-    from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS
-
-    return list(ROW_ESTIMATORS)

@@ -1,4 +1,4 @@
-"""Rewrite rules: functions of one node, one rule a file; the executor in `executor.py` does the recursion.
+"""Rewrite rules: functions of one node; the executor in `executor.py` does the recursion.
 
 ``@rule(order=..., on=...)`` makes a rule:
 

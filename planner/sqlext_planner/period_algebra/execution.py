@@ -1,4 +1,7 @@
-"""What an operation over periods ships: keys and ends, checked against the DataFrames' real types."""
+"""The physical period algebra: one Arrow-block exchange by the keys, one sort by start, one pass.
+
+It ships keys and ends, checked against the DataFrames' real types.
+"""
 
 from __future__ import annotations
 
