@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from sqlext_planner.spark.session import calls_counted
-
+from benchmarks.harness.calls import calls_counted
 from benchmarks.harness.engines import Engines
 from benchmarks.harness.suite import Answer, Case, Contestant
 from sqlext.session import Session

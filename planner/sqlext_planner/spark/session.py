@@ -8,8 +8,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.spark.versions import (
@@ -175,34 +174,6 @@ def is_stopped(spark: SparkSession) -> bool:
     """Whether the session's Spark has been stopped from Python. Cheap: no JVM call."""
     context = getattr(spark, "_sc", None)
     return context._jsc is None if context is not None else bool(getattr(spark, "is_stopped", False))
-
-
-@dataclass
-class Calls:
-    """How many calls to the JVM there were."""
-
-    count: int = 0
-
-
-@contextmanager
-def calls_counted(spark: SparkSession) -> Iterator[Calls]:
-    """Counts the calls that this process makes to the JVM inside; none under Connect."""
-    calls = Calls()
-    gateway = getattr(getattr(spark, "_jvm", None), "_gateway_client", None)
-    if gateway is None:
-        yield calls
-        return
-    send = gateway.send_command
-
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        calls.count += 1
-        return send(*args, **kwargs)
-
-    gateway.send_command = counted
-    try:
-        yield calls
-    finally:
-        del gateway.send_command
 
 
 def java_process() -> Popen[bytes] | None:
