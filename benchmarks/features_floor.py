@@ -15,8 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 from sqlext_planner.exchange.driver import Wire
-from sqlext_planner.exchange.wire import arrow_schema
-from sqlext_planner.exchange.year_month import months_schema
+from sqlext_planner.exchange.wire import arrow_schema, months_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

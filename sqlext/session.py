@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import PREFIX, Config
-from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.raised import statement
+from sqlext_planner.errors import ConfigurationError, UnsupportedError, statement
 from sqlext_planner.spark.session import check_version, is_stopped, settings_changed, substituted, use_own_python
 from sqlext_planner.spark.session import settings as settings_of
 from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews

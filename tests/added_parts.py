@@ -35,7 +35,7 @@ TWINS["added_sum"] = TWINS["sum"]
 from sqlext_planner.batches import BATCHES, Batch, Once, Optimizer  # noqa: E402
 from sqlext_planner.config import Config  # noqa: E402
 from sqlext_planner.expressions.nodes import Literal  # noqa: E402
-from sqlext_planner.optimizer.rule import rule  # noqa: E402
+from sqlext_planner.optimizer.executor import rule  # noqa: E402
 from sqlext_planner.relational.logical_plan import LogicalPlan  # noqa: E402
 from sqlext_planner.relational.nodes import Filter  # noqa: E402
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
-from sqlext_planner.exchange.partitioning.chosen import Partitioning
+from sqlext_planner.exchange.partitioning.choice import Partitioning
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 
 from benchmarks.harness.engines import Engines, in_spark

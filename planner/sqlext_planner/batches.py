@@ -13,17 +13,19 @@ from sqlext_planner.last_join.rules import (
     pull_project_above_last_join,
     push_last_join_condition,
 )
+from sqlext_planner.optimizer.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
-from sqlext_planner.optimizer.rules.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
-from sqlext_planner.optimizer.rules.merge import (
+from sqlext_planner.optimizer.rules import (
     merge_alias_into_project,
     merge_filters,
     merge_projects,
+    normalize_conditions,
+    prune_columns,
+    push_filter,
+    push_join_condition,
     remove_no_op_project,
+    simplify_outer_join,
 )
-from sqlext_planner.optimizer.rules.prune_columns import prune_columns
-from sqlext_planner.optimizer.rules.push import normalize_conditions, push_filter, push_join_condition
-from sqlext_planner.optimizer.rules.simplify_outer_join import simplify_outer_join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.subquery import refuse_left_over
 from sqlext_planner.umjoin.tsc import tsc

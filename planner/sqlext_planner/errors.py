@@ -1,14 +1,26 @@
-"""User errors, which point at the SQL text, and internal errors."""
+"""User errors: the classes, their places in the SQL text, and what no message may show; internal errors.
+
+Errors that are raised where the rows are, by Spark's expressions or by our tasks, find their place too: while a Session
+plans and lowers a statement, `statement` holds the mapping from the planned text to the user's.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlext_planner.conditions import Condition, look_up
-from sqlext_planner.masking import masked
+
+if TYPE_CHECKING:
+    from sqlext_operators.conditions import TaskCondition
+    from sqlext_operators.errors import Place
 
 
 @dataclass(frozen=True)
@@ -153,3 +165,95 @@ def _columns(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+_MASK = "***"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>]+")
+#: Before the host: `s3a://KEY:SECRET@bucket`, whose secret may hold slashes, and `ftp://user:password@host`. A name
+#: without a colon is no secret: the container of `abfss://container@account`.
+_USER = re.compile(r"(?<=://)(?:(?<=s3://)|(?<=s3[an]://))[^:@/]+:.+(?=@)|(?<=://)[^:@/]*:[^@/]+(?=@)")
+#: After a question mark: `?sig=...` of Azure, `&X-Amz-Signature=...` of S3, `;password=...` of JDBC.
+_VALUE = re.compile(
+    r"(?<=[?&;])(?P<name>(?:[\w.%-]*[-_.])?(?:aws)?(?:sig|signature|token|secret|password|passwd|pwd|credentials?|"
+    r"(?:access|secret|account|sharedaccess|api)?[_-]?key(?:id)?)=)(?P<value>[^&;]+)",
+    re.IGNORECASE,
+)
+
+
+def masked(text: str, *, same_length: bool = False) -> str:
+    """The text with `***` in URIs in place of what proves who one is; `same_length` keeps all other characters in
+    place."""
+    return _URI.sub(lambda uri: _without_secrets(uri[0], same_length), text) if "://" in text else text
+
+
+def _without_secrets(uri: str, same_length: bool) -> str:
+    def mask(secret: str) -> str:
+        return "*" * len(secret) if same_length else _MASK
+
+    uri = _USER.sub(lambda found: mask(found[0]), uri)
+    return _VALUE.sub(lambda found: found["name"] + mask(found["value"]), uri)
+
+
+def without_credentials(record: logging.LogRecord) -> bool:
+    """A filter for loggers: messages and tracebacks are masked."""
+    record.msg, record.args = masked(record.getMessage()), ()
+    if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
+        record.exc_text = masked("".join(traceback.format_exception(record.exc_info[1]))).rstrip()
+    return True
+
+
+#: Where a span of a statement is in the user's text.
+Locate = Callable[[Span], "Place"]
+
+_LOCATE: ContextVar[_Statement | None] = ContextVar("sqlext_statement", default=None)
+
+
+class _Statement:
+    """A `Locate` for the user's text."""
+
+    def __init__(self, sql: str, original: Callable[[Span], Span]) -> None:
+        self._sql = sql
+        self._original = original
+        self._firsts: dict[str, Span] = {}
+
+    def __call__(self, span: Span) -> Place:
+        return self._place(self._original(span))
+
+    def first(self, span: Span) -> Place:
+        """The place where the same text stands first: Spark compares the expressions of GROUP BY and of the items by
+        their texts, and a place is part of them."""
+        found = self._original(span)
+        text = " ".join(self._sql[found.start : found.end].split())
+        return self._place(self._firsts.setdefault(text, found))
+
+    def _place(self, found: Span) -> Place:
+        from sqlext_operators.errors import Place
+
+        return Place(found.start, found.end, tuple(excerpt(self._sql, found)))
+
+
+@contextmanager
+def statement(sql: str, original: Callable[[Span], Span]) -> Iterator[None]:
+    """A context to plan and lower the statement with the user's text `sql`; `original` maps its spans to that text."""
+    token = _LOCATE.set(_Statement(sql, original))
+    try:
+        yield
+    finally:
+        _LOCATE.reset(token)
+
+
+def current_statement() -> Locate | None:
+    """How to find places in the statement that is being lowered; None if there is no text."""
+    return _LOCATE.get()
+
+
+def raise_error(message: str, help: str, span: Span | None, *, condition: TaskCondition) -> str:
+    """Spark SQL that fails with a DataError. `message` and `help` are without quotes and backslashes."""
+    found = _LOCATE.get()
+    if found is None:  # nothing is run: the text is for people
+        return f"raise_error('{message}')"
+    from sqlext_operators.errors import MARK, marked
+
+    place = None if span is None else found.first(span)
+    text = f"{message} {MARK} {marked('DataError', condition, message, help, place)}"
+    return "raise_error('" + re.sub(r"['\\]", " ", text) + "')"

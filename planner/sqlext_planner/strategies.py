@@ -31,7 +31,7 @@ from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
 from sqlext_planner.relational.streams import input_error, stream_spans
 from sqlext_planner.umjoin.nodes import UMJoin
-from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """WindowUnion over a stream -> WindowStreamExec: one exchange into a stateful operator."""
     if not isinstance(node, WindowUnion) or not node.is_streaming:
         return None
-    from sqlext_planner.window.partitioning import window_placing
+    from sqlext_planner.window.execution import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec
     from sqlext_planner.window.streams import kept
 
@@ -110,8 +110,7 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, WindowUnion):
         return None
     # Imported here: plans without the extension need none of the exchange's modules (planning time).
-    from sqlext_planner.window.execution import WindowUnionExec
-    from sqlext_planner.window.partitioning import window_partitioning
+    from sqlext_planner.window.execution import WindowUnionExec, window_partitioning
 
     inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
     calls = sum(len(window.calls) for window in node.windows)
@@ -124,7 +123,7 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     """GroupAggregate -> GroupAggregateExec: one Arrow-block exchange by the keys, then Spark's aggregates if any."""
     if not isinstance(node, GroupAggregate):
         return None
-    from sqlext_planner.window.group_execution import GroupAggregateExec
+    from sqlext_planner.window.group_aggregate import GroupAggregateExec
 
     beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
     why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
@@ -137,9 +136,13 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, LastJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.last_join.choice import choose_strategies, strategy_rivals
-    from sqlext_planner.last_join.execution import LastJoinExec
-    from sqlext_planner.last_join.partitioning import is_one_exchange, last_join_partitioning
+    from sqlext_planner.last_join.execution import (
+        LastJoinExec,
+        choose_strategies,
+        is_one_exchange,
+        last_join_partitioning,
+        strategy_rivals,
+    )
 
     inputs = tuple(map(planner.later, node.children))
     if node.is_streaming:
@@ -236,7 +239,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 def _told_keys(node: LastJoin | IntervalJoin, planner: Planner) -> str:
     """What a user should know of the types of a join's keys."""
-    from sqlext_planner.relational.inferred_keys import inferred_keys
+    from sqlext_planner.relational.base_tables import inferred_keys
 
     sides = node.matches if isinstance(node, LastJoin) else (node,)
     return inferred_keys(node, (key for side in sides for key in (*side.left_keys, *side.right_keys)), planner.catalog)

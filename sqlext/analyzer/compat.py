@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS
 from sqlglot import exp
 
 from sqlext.analyzer import list_aggregates

@@ -16,7 +16,7 @@ from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 

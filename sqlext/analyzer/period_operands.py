@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.expressions.arithmetic import INTEGERS, decimal_shape
 from sqlext_planner.expressions.nodes import RANDOM, Expression, SparkExpr
-from sqlext_planner.expressions.numbers import INTEGERS, decimal_shape
 from sqlext_planner.expressions.types import struct_fields
 from sqlext_planner.periods.predicates import ClosedEnd, OpenEnd
 from sqlext_planner.periods.types import PeriodEnd

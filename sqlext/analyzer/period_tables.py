@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.typed import cast
-from sqlext_planner.period_algebra.nodes import Operation, PeriodAlgebra
-from sqlext_planner.period_algebra.types import common_key_type
+from sqlext_planner.period_algebra.nodes import Operation, PeriodAlgebra, common_key_type
 from sqlext_planner.periods.types import check_period_types
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project

@@ -10,6 +10,7 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
+from sqlext_planner.periods.normal_form import ALLEN
 from sqlext_planner.periods.predicates import (
     NO_RELATION,
     AllenRelation,
@@ -18,7 +19,6 @@ from sqlext_planner.periods.predicates import (
     PeriodPredicate,
     allen_names,
 )
-from sqlext_planner.periods.relation_sets import ALLEN
 from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 

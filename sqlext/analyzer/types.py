@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, MOST_DIGITS, decimal_type
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, MOST_DIGITS, decimal_type
 from sqlext_planner.expressions.types import map_types, normalize, struct_fields
 from sqlglot import exp
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark.clock_times import as_instants
+from sqlext_planner.spark.columns import as_instants
 
 from sqlext.catalog.csv import LINES, csv_table, layout_of
 from sqlext.catalog.files import TableFiles, data_files, table_files, table_info

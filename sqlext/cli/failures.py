@@ -9,8 +9,7 @@ from typing import Any
 
 import typer
 from sqlext_planner.conditions import look_up
-from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError
-from sqlext_planner.masking import masked
+from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError, masked
 
 from sqlext.cli.signals import stopped_by
 from sqlext.cli.spark_mistakes import condition_of_spark, failure_condition, kind_of

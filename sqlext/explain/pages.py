@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.masking import masked
+from sqlext_planner.errors import masked
 from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp

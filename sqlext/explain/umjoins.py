@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.batches import BATCHES, Optimizer
 from sqlext_planner.plan_format import side_by_side, tree_text
 from sqlext_planner.relational.subquery import own_subqueries
-from sqlext_planner.umjoin.find.group_report import UMJoinGroup
+from sqlext_planner.umjoin.find.groups import UMJoinGroup
 from sqlext_planner.umjoin.nodes import UMJoin
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
 
 from sqlext.analyzer import analyze

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.arithmetic import arithmetic_type
+from sqlext_planner.expressions.arithmetic import arithmetic_type, common_decimal, decimal_shape
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.numbers import common_decimal, decimal_shape
 from sqlext_planner.expressions.typed import MOST_OPTIONS, Arithmetic, Call, Case, Cast, Interval, Paren, plain_number
 
 from tests.planner.plans import written

@@ -17,8 +17,7 @@ import pytest
 from pyspark import cloudpickle
 from sqlext_operators.exchange.scatter import probe
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark.task_errors import task_error
-from sqlext_planner.spark.workers import FOR_STREAMS, LEAST_PYARROW, check_driver_python, worker_function
+from sqlext_planner.spark.workers import FOR_STREAMS, LEAST_PYARROW, check_driver_python, task_error, worker_function
 
 import sqlext
 from tests.cluster.environments import environment, site_packages

@@ -6,8 +6,7 @@ import logging
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.errors import ConfigurationError, Span
-from sqlext_planner.masking import masked
+from sqlext_planner.errors import ConfigurationError, Span, masked
 
 from sqlext.catalog import DictCatalog
 from sqlext.catalog.read_errors import explained

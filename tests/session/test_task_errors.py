@@ -185,7 +185,7 @@ def test_a_full_disk(spark: SparkSession) -> None:
 
         yield from explained(Places(), full, batches)
 
-    from sqlext_planner.spark.task_errors import show_task_errors
+    from sqlext_planner.spark.workers import show_task_errors
 
     show_task_errors()
     with pytest.raises(ConfigurationError, match="the disk of the temporary folder /local is full") as caught:

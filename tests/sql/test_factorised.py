@@ -10,7 +10,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec
+from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec
 
 from sqlext.catalog import SparkCatalog
 from sqlext.run.pipeline import stage

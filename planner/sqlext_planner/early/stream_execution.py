@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
-from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.relational.physical_plan import (

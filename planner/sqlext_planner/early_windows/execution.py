@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.stream import StreamSpec
     from sqlext_operators.window.stream import WindowStreamSpec
 
-    from sqlext_planner.exchange.stream_inputs import Chain
+    from sqlext_planner.exchange.stream_driver import Chain
     from sqlext_planner.window.inputs import WindowInputs
 
 _VALUES = ("tinyint", "smallint", "int", "bigint", "float", "double")

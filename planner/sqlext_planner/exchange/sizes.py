@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.arrow_scan import scan_of
-from sqlext_planner.exchange.stages import Stages
+from sqlext_planner.exchange.driver import Stages
 from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes
 from sqlext_planner.spark.session import arrow_type, cores
 

@@ -6,27 +6,21 @@ keeps that state, and calls the operator once for each bucket and micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.errors import AnalysisError, ConfigurationError, Span
 from sqlext_planner.exchange.chains import shown
-from sqlext_planner.exchange.driver import WIRE, Shipment
+from sqlext_planner.exchange.driver import WIRE, Reporting, Shipment
 from sqlext_planner.exchange.moved_checkpoints import watch_starts
-from sqlext_planner.exchange.stages import Reporting
-from sqlext_planner.exchange.stream_inputs import Chain
-from sqlext_planner.exchange.stream_settings import (
-    BUCKETS,
-    MOST_ROWS,
-    check_settings,
-    observed_name,
-    placement_property,
-)
-from sqlext_planner.exchange.year_month import from_months, months_schema
+from sqlext_planner.exchange.wire import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.buckets import bucket_ids
-from sqlext_planner.spark.streams import result_times
+from sqlext_planner.spark.streams import OBSERVED, EventTimes, Origin, origin_of, result_times, watermark_stacks
 from sqlext_planner.spark.versions import check_streams, with_state
 from sqlext_planner.spark.workers import (
     FOR_STREAMS,
@@ -38,13 +32,199 @@ from sqlext_planner.spark.workers import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.stream import StreamSpec
     from sqlext_operators.exchange.stream_placement import StreamRouter
 
     from sqlext_planner.exchange.partitioning.replanner import Replanned
     from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
+
+
+#: The name of the view that a DataFrame in a text has: another one each time.
+_REFERENCE = re.compile(r"_sqlext_[0-9a-f]{32}")
+#: How a stream gets a watermark.
+ADD_WATERMARK = "frame.withWatermark('ts', '10 seconds'), or FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS"
+#: What to do where an operator cannot read the result of another one.
+SECOND_QUERY = "write that result to a table or a topic, and read it in a second query"
+_HELP = {"withWatermark": "leave out withWatermark: the rows have their event time without it"}
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """What an operator knows of one of its inputs: a table has neither an origin nor times."""
+
+    frame: DataFrame
+    origin: Origin = field(default_factory=Origin)
+    times: EventTimes = field(default_factory=EventTimes)
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> StreamInput:
+        """The input that a DataFrame is."""
+        if not frame.isStreaming:
+            return cls(frame)
+        origin = origin_of(frame)
+        return cls(frame, origin, EventTimes.of(frame.schema, origin.operators))
+
+    def shipped(self, frame: DataFrame) -> StreamInput:
+        """The same rows with the columns that are sent."""
+        return replace(self, frame=frame, times=EventTimes.of(frame.schema, self.origin.operators))
+
+    def error(self, without: str | None = None, column: str = "") -> tuple[str, str] | None:
+        """Why the stream's rows cannot be told from late ones, and what to do; None if they can. `without` is what a
+        stream without a watermark leads to, None where it needs none, `column` what the watermark should be on."""
+        behind = self.origin.behind
+        if behind is not None:
+            why = ", whose rows come when the watermark has passed them"
+            if self.origin.operators:
+                why = f" with {behind} above it, and how late its rows come then is not known"
+            return f"is the result of another statement over streams{why}", _HELP.get(behind, SECOND_QUERY)
+        stacks = watermark_stacks(self.frame)
+        if any(len(stack) > 1 for stack in stacks):
+            return "has two watermarks, one above the other", "leave out one of them"
+        if self.times.delays or (without is None and not self.times.unknown):
+            return None
+        if self.origin.operators:
+            return self.result_error()
+        if not stacks and without is not None:
+            return f"has no watermark, so {without}", f"give it one on {column}: {ADD_WATERMARK}"
+        return None
+
+    def result_error(self, column: str | None = None) -> tuple[str, str]:
+        """Why the result of another operator has no event time, or none in a column, and what to do."""
+        told, unknown = "is the result of another statement over streams", self.times.unknown
+        known = ", ".join(self.times.delays)
+        if column not in unknown and (known or not unknown):
+            which = f"none of its event times but {known}" if known else "no event time of it"
+            use = f"use {known}, or select" if known else "select"
+            return f"{told}, and {which} is here", f"{use} the time column itself: an expression is no event time"
+        return f"{told}, and {unknown.get(column or '', next(iter(unknown.values())))}", SECOND_QUERY
+
+    def watermark_names(self) -> str:
+        """The columns of the watermarks, also of those that the frame has no longer, for a message."""
+        stacks = watermark_stacks(self.frame)
+        return ", ".join(dict.fromkeys(name for stack in stacks for name in stack))
+
+
+def watermark_error(which: str, error: tuple[str, str], span: Span | None) -> AnalysisError:
+    """The error of an input, `which` names it, whose rows cannot be told from late ones."""
+    return AnalysisError(f"{which} {error[0]}", condition="stream-needs-watermark", span=span, help=error[1])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """How an operator stands to those of ours below it.
+
+    `delay` is how long after the watermark rows of its inputs come, in microseconds. `chained` are the tags of the
+    inputs that are results of `operators`.
+    """
+
+    delay: int = 0
+    chained: frozenset[int] = frozenset()
+    operators: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, inputs: Sequence[StreamInput], times: Sequence[str | None]) -> Chain:
+        """The chain of an operator over inputs, by tag, whose event times are in the columns `times`."""
+        delays = [item.times.delays[time] for item, time in zip(inputs, times, strict=True) if time is not None]
+        chained = frozenset(tag for tag, item in enumerate(inputs) if item.origin.operators)
+        operators = tuple(name for item in inputs for name in item.origin.operators)
+        return cls(max(delays, default=0), chained, operators)
+
+
+def identity(parts: Mapping[str, str], frames: Sequence[DataFrame], result: StructType) -> dict[str, str]:
+    """What the state of an operator depends on, by names that a user knows: `parts`, and the types of its inputs and
+    results. A DataFrame in a text has another name after a restart: that changes nothing."""
+    types = "; ".join(_columns(frame.schema) for frame in frames)
+    live = ", ".join("stream" if frame.isStreaming else "table" for frame in frames)
+    found = {**parts, "columns": types, "inputs": live, "results": _columns(result)}
+    seen: dict[str, str] = {}
+
+    def numbered(view: re.Match[str]) -> str:
+        return seen.setdefault(view[0], f"{{{len(seen)}}}")
+
+    return {name: _REFERENCE.sub(numbered, text) for name, text in found.items()}
+
+
+def _columns(schema: StructType) -> str:
+    return ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in schema)
+
+
+#: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
+MOST_ROWS, BUCKETS = "most_rows", "buckets"
+_STORE = "spark.sql.streaming.stateStore."
+_PROVIDER = f"{_STORE}providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+#: What the state needs: a store beyond the heap, that writes what has changed and not everything, in bounded memory.
+_NEEDED = {
+    _PROVIDER: _ROCKS,
+    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STORE}rocksdb.boundedMemoryUsage": "true",
+}
+#: What makes it faster: counting all rows of the state costs a read for each write.
+_BETTER = {f"{_STORE}rocksdb.trackTotalNumberOfRows": "false"}
+
+
+def stream_settings(cores: int | None = None, memory_mb: int = 500) -> dict[str, str]:
+    """Spark's settings for statements of the extension over streams: set them before the first query starts.
+
+    The state is kept in RocksDB, which takes at most `memory_mb` megabytes on each executor. With `cores` there are as
+    many partitions: each micro-batch has a task for every one of them, and 200, Spark's default, are too many for a
+    small cluster. The number is part of a query's checkpoint.
+
+        >>> settings = stream_settings(cores=2)
+        >>> settings["spark.sql.shuffle.partitions"]
+        '2'
+    """
+    found = {**_NEEDED, **_BETTER, f"{_STORE}rocksdb.maxMemoryUsageMB": str(memory_mb)}
+    return found if cores is None else {**found, "spark.sql.shuffle.partitions": str(cores)}
+
+
+def observed_name(below: Iterable[str] = ()) -> str:
+    """A name for an operator's observed metrics, another one each time, because a query may hold the same statement
+    twice. It holds the names of all operators below, where `below` are those whose results it reads."""
+    parts = dict.fromkeys(part for name in below for part in operators_in(name))
+    return "_".join([OBSERVED + uuid.uuid4().hex[:12], *parts])
+
+
+def observed_figures(progress: Any) -> dict[str, dict[str, int]]:
+    """What each of our operators has observed in a micro-batch (its StreamingQueryProgress), by the operator's name."""
+    rows = {str(name): row.asDict() for name, row in (progress.observedMetrics or {}).items()}
+    return {  # reports on keys are lists
+        name: {key: int(value or 0) for key, value in row.items() if not isinstance(value, list)}
+        for name, row in rows.items()
+        if name.startswith(OBSERVED)
+    }
+
+
+def placement_property(operator: str) -> str:
+    """The property of a query that says where the rows of an operator go, by the name of its observed metrics."""
+    return f"spark.sqlext.placement.{operator}"
+
+
+def operators_in(name: str) -> list[str]:
+    """The operator with a name, and all those below it."""
+    return name.removeprefix(OBSERVED).split("_")
+
+
+def operators_below(names: Iterable[str]) -> frozenset[str]:
+    """Those among the operators of a query whose results another one reads."""
+    parts = {name: operators_in(name) for name in names}
+    read = {part for found in parts.values() for part in found[1:]}
+    return frozenset(name for name, found in parts.items() if found[0] in read)
+
+
+def check_settings(spark: SparkSession) -> None:
+    """Raises ConfigurationError if Spark's settings do not suit the state."""
+    wrong = {key: value for key, value in _NEEDED.items() if str(spark.conf.get(key, "")).lower() != value.lower()}
+    if not wrong:
+        return
+    shown = ", ".join(f"{key}={value}" for key, value in wrong.items())
+    raise ConfigurationError(
+        f"a statement over streams keeps its state in RocksDB, and Spark is not set up for it: it needs {shown}",
+        condition="stream-settings",
+        help="before the statement run: for key, value in sqlext.stream_settings().items(): spark.conf.set(key, value)",
+    )
 
 
 def bucket_count(context: ExecutionContext) -> int:

@@ -1,16 +1,24 @@
-"""What an exchange ships: the columns of each input by name, in types that Spark hands to Python."""
+"""What an exchange ships: the columns of each input by name, in types that Spark hands to Python.
+
+Year-month intervals travel as their number of months, since Spark hands none to Python. A column of any of the types
+INTERVAL YEAR, MONTH and YEAR TO MONTH is an int of months below all of them. The casts to months and back are exact for
+every value (-178956970-8 to 178956970-7) and NULL, in ANSI mode and without it.
+
+Arrow has no collations: on the wire a string with one is text like any other, whose bytes say nothing about which
+strings are equal or which one is less. So a function over them may hand values on, and must not compare them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.exchange.collations import BY_BYTES
-from sqlext_planner.exchange.year_month import YEAR_MONTH, is_year_month
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.physical_plan import quoted, spark_column
-from sqlext_planner.spark.session import arrow_type
+from sqlext_planner.spark.session import arrow_type, spark_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,3 +110,120 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([(item.name, arrow_type(item.dataType)) for item in schema])
+
+
+#: Represents the type where functions and keys are checked: Arrow's own interval, which no Spark type becomes.
+YEAR_MONTH: pa.DataType = pa.month_day_nano_interval()
+
+
+def is_year_month(kind: DataType) -> bool:
+    """Whether a Spark type is a year-month interval (not one that holds some inside)."""
+    from pyspark.sql.types import YearMonthIntervalType
+
+    return isinstance(kind, YearMonthIntervalType)
+
+
+def as_months(frame: DataFrame) -> DataFrame:
+    """The frame with its year-month intervals as ints; without any, the frame itself."""
+    from pyspark.sql.functions import col
+
+    if not any(is_year_month(item.dataType) for item in frame.schema):
+        return frame
+    months = _months()
+    columns = [(item, col(quoted(item.name))) for item in frame.schema]
+    return frame.select(
+        *(
+            column.cast(months).cast("int").alias(item.name) if is_year_month(item.dataType) else column
+            for item, column in columns
+        )
+    )
+
+
+def months_schema(schema: StructType) -> StructType:
+    """The schema with ints for year-month intervals."""
+    from pyspark.sql.types import IntegerType, StructField, StructType
+
+    return StructType(
+        [
+            StructField(item.name, IntegerType(), item.nullable, item.metadata)
+            if is_year_month(item.dataType)
+            else item
+            for item in schema
+        ]
+    )
+
+
+def from_months(frame: DataFrame, schema: StructType) -> DataFrame:
+    """A frame of `months_schema(schema)` with the columns of `schema`; without year-month intervals, itself."""
+    from pyspark.sql.functions import col
+
+    if not any(is_year_month(item.dataType) for item in schema):
+        return frame
+    months = _months()
+    columns = [(item, col(quoted(item.name))) for item in schema]
+    return frame.select(
+        *(
+            column.cast(months).cast(item.dataType).alias(item.name, metadata=item.metadata)
+            if is_year_month(item.dataType)
+            else column
+            for item, column in columns
+        )
+    )
+
+
+def _months() -> DataType:
+    """INTERVAL MONTH: an int cast to it counts months, one cast to INTERVAL YEAR years."""
+    from pyspark.sql.types import YearMonthIntervalType
+
+    return YearMonthIntervalType(YearMonthIntervalType.MONTH, YearMonthIntervalType.MONTH)
+
+
+#: What to write instead, for help texts.
+BY_BYTES = "write x COLLATE UTF8_BINARY, or lower(x) COLLATE UTF8_BINARY, which takes no notice of case"
+
+
+class CollatedType(pa.ExtensionType):  # type: ignore[misc]
+    """Represents a Spark type that is a string with a collation or holds one; `name` is its simple string.
+
+    No type rule of a function that compares takes it, as it is neither text nor anything else that has an order.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(pa.null(), "sqlext.collated")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self.name.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> CollatedType:
+        return cls(serialized.decode())
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def has_collation(kind: DataType) -> bool:
+    """Whether a Spark type is a string with a collation other than UTF8_BINARY, or holds one."""
+    return " collate " in kind.simpleString().lower()
+
+
+def stand_in(kind: DataType, arrow: pa.DataType) -> pa.DataType:
+    """The type that functions are checked with, for a column of a Spark type that travels as an Arrow type."""
+    return CollatedType(kind.simpleString()) if has_collation(kind) else arrow
+
+
+def result_of(result: pa.DataType, kinds: Mapping[pa.DataType, DataType]) -> DataType:
+    """The Spark type of a function's result; `kinds` are the Spark types of the stand-ins among its arguments."""
+    from pyspark.sql.types import ArrayType, StructField, StructType
+
+    if (found := kinds.get(result)) is not None:
+        return found
+    if kinds and pa.types.is_list(result):
+        return ArrayType(result_of(result.value_type, kinds))
+    if kinds and pa.types.is_struct(result):
+        return StructType([StructField(item.name, result_of(item.type, kinds)) for item in result])
+    return spark_type(result)

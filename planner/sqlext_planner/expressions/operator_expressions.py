@@ -15,9 +15,16 @@ import pyarrow as pa
 from sqlext_operators.expressions import nodes as operators
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.arithmetic import NumberType, combined
+from sqlext_planner.expressions.arithmetic import (
+    FLOATS,
+    INTEGERS,
+    NumberType,
+    combined,
+    common_decimal,
+    decimal_type,
+    widest,
+)
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, common_decimal, decimal_type, widest
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.typed import Arithmetic, Call, Cast, In, Is, Not, Or, Paren, plain_number
 from sqlext_planner.expressions.types import to_arrow

@@ -14,8 +14,8 @@ from itertools import accumulate
 import pyarrow as pa
 
 from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, common_decimal, widest
 from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, common_decimal, widest
 from sqlext_planner.expressions.typed import cast
 
 #: Types that may order rows: integers and points in time.

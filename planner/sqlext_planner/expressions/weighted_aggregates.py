@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlext_planner.expressions.arithmetic import arithmetic_type
+from sqlext_planner.expressions.arithmetic import (
+    FLOATS,
+    INTEGERS,
+    MOST_DIGITS,
+    SMALL_INTEGERS,
+    arithmetic_type,
+    decimal_shape,
+)
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, joined
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, MOST_DIGITS, SMALL_INTEGERS, decimal_shape
 from sqlext_planner.expressions.patterns import (
     aggregate_calls,
     filtered_argument,

@@ -13,8 +13,7 @@ from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, 
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.exchange.wire import WireColumns, arrow_schema, is_shippable, types_of
-from sqlext_planner.exchange.year_month import as_months
+from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, is_shippable, types_of
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin

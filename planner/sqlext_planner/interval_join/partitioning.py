@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,75 @@ from sqlext_planner.interval_join.open_ends import open_period
 from sqlext_planner.interval_join.streams import child_of, endless_side
 
 if TYPE_CHECKING:
+    from sqlext_operators.exchange.placed import Part
+    from sqlext_operators.exchange.placement import Placement
     from sqlext_operators.interval_join.spec import IntervalJoinSpec
+    from sqlext_operators.interval_join.tile_routing import TileRouter
+    from sqlext_operators.interval_join.tiles import Tiles
 
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
-    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.exchange.partitioning.choice import Partitioning
     from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, Refused
     from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
-    from sqlext_planner.interval_join.join_samples import JoinSample
+    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.interval_join.inputs import TypedJoin
+    from sqlext_planner.interval_join.samples import JoinSample
+    from sqlext_planner.relational.physical_plan import ExecutionContext
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Rows go to `partitions` partitions by the hash of their keys, by tiles, by a placement, or by tiles that a
+    placement places. By a placement alone, the rows of `owner` are owned and those of the other side copied, with
+    `both` the owned ones too."""
+
+    partitions: int
+    tiles: Tiles | None = None
+    placement: Placement | None = None
+    owner: Side = "left"
+    both: bool = False
+
+    @classmethod
+    def of(
+        cls, typed: TypedJoin, sizes: Sequence[Size | None], split: SplitSide | None, context: ExecutionContext
+    ) -> Routing:
+        """The plan's; that of a sample of the inputs where the plan leaves tiles to the run."""
+        from sqlext_planner.exchange.driver import join_partition_count
+        from sqlext_planner.interval_join.samples import run_tiles
+        from sqlext_planner.interval_join.tiles import TIME_RANGE, can_be_cut
+
+        partitions = join_partition_count(sizes, context)
+        if split is None or (split.partitioning.name == TIME_RANGE and split.partitioning.placement is None):
+            return cls(partitions, *run_tiles(typed, sizes, partitions, context))
+        planned = cls.planned(split, partitions)
+        if planned.tiles is not None and not can_be_cut(typed.spec, typed.schemas):
+            return cls(partitions)  # a table has got other types since the plan was made
+        return planned
+
+    @classmethod
+    def planned(cls, split: SplitSide, partitions: int) -> Routing:
+        """The plan's; without a placement by the hash of the keys to so many partitions."""
+        from sqlext_operators.interval_join.tiles import Tiles
+
+        found = split.partitioning
+        if found.placement is None:
+            return cls(partitions)
+        tiles = Tiles.of_placement(found.placement)
+        return cls(found.partitions, tiles, found.placement, split.owner, found.copies == "all")
+
+    def router(self, join: IntervalJoinSpec, side: Side) -> TileRouter:
+        """The router of a side."""
+        from sqlext_operators.exchange.placed import PlacedRows
+        from sqlext_operators.interval_join.tile_routing import TileRouter
+
+        if self.placement is None:
+            return TileRouter(join, side, self.tiles)
+        part: Part = "both" if self.both and side == self.owner else "owned"
+        if side != self.owner and not join.decides(side):
+            part = "copies"  # a side whose rows are decided is owned too: then each team has one member
+        return TileRouter(join, side, self.tiles, PlacedRows(self.placement), part)
 
 
 @dataclass(frozen=True)
@@ -40,10 +100,10 @@ def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: C
 
     Raises UnsupportedError for a hint that the join does not allow.
     """
-    from sqlext_planner.exchange.partitioning.chosen import WantedPartitioning
+    from sqlext_planner.exchange.partitioning.choice import WantedPartitioning
     from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
     from sqlext_planner.exchange.partitioning.samples import input_rows, sampled
-    from sqlext_planner.interval_join.join_samples import join_demand
+    from sqlext_planner.interval_join.samples import join_demand
     from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner
 
     typed = _TypedSides.of(node)
@@ -122,7 +182,7 @@ class _TypedSides:
 
     def sample(self, found: Sampled, order: tuple[Side, ...]) -> JoinSample | None:
         """The sampled rows of both sides, if their values are known."""
-        from sqlext_planner.interval_join.join_samples import JoinSample
+        from sqlext_planner.interval_join.samples import JoinSample
 
         if self.values is None:
             return None
@@ -174,7 +234,7 @@ def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None
 
     Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
     """
-    from sqlext_planner.exchange.partitioning.demand import Demand
+    from sqlext_planner.exchange.partitioning.choice import Demand
     from sqlext_planner.exchange.partitioning.stream_placing import TABLES, stream_placing
 
     steady = None

@@ -10,7 +10,7 @@ from sqlext_planner.expressions.patterns import is_exact, is_movable
 from sqlext_planner.expressions.weighted_aggregates import arguments, weighted
 from sqlext_planner.interval_join.conditions import IntervalTerms, guard, mirrored_join, read_condition
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
-from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.periods.predicates import PeriodPredicate
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Join, Project, filtered

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin

@@ -10,10 +10,9 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan, Refused
-from sqlext_planner.exchange.partitioning.range_plans import ranges_plan
-from sqlext_planner.exchange.partitioning.time_ranges import Ranges
-from sqlext_planner.interval_join.join_samples import JoinSample
+from sqlext_planner.exchange.partitioning.range_plans import Ranges, ranges_plan
 from sqlext_planner.interval_join.nodes import SIDES
+from sqlext_planner.interval_join.samples import JoinSample
 
 if TYPE_CHECKING:
     import pyarrow as pa

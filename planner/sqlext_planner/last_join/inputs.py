@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, cast
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
 
 from sqlext_planner.config import Config
-from sqlext_planner.exchange.wire import WireColumns, arrow_schema, types_of
-from sqlext_planner.exchange.year_month import as_months
+from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, types_of
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
 from sqlext_planner.expressions.types import as_type, common_type, family
 from sqlext_planner.last_join.nodes import LastMatch
-from sqlext_planner.last_join.terms import ResidualTerms
+from sqlext_planner.last_join.rules import ResidualTerms
 from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.routing import Router
     from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 
-    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.exchange.partitioning.choice import Partitioning
 
 
 @dataclass(frozen=True)

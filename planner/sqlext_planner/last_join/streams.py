@@ -8,7 +8,7 @@ from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.last_join.execution import LastJoinStrategy
 from sqlext_planner.last_join.nodes import LastJoin
-from sqlext_planner.last_join.terms import ResidualTerms
+from sqlext_planner.last_join.rules import ResidualTerms
 from sqlext_planner.relational.streams import shown, streams_of
 
 

@@ -1,18 +1,63 @@
-"""Runs batches of rules over a plan and checks every step; keeps the trace for EXPLAIN."""
+"""Rewrite rules, and what runs batches of them over a plan, checks every step and keeps the trace for EXPLAIN.
+
+A rule is a function of one node; the executor does the recursion. ``@rule(order=..., on=...)`` makes a rule:
+
+- ``bottom_up`` and ``top_down`` rules see every node once a pass, children first or parents first;
+- ``root`` rules see only the root. They are for rewrites that depend on what *all* parents of a node ask for
+  (column pruning) or on the whole graph (join grouping); they must keep shared nodes shared themselves.
+
+`on` are the class of the nodes that the rule looks at, and the classes of which there must be nodes below it. A rule is
+not called for others: most rules have nothing to do in most plans.
+
+A rule returns the new node, or None for "not mine"; it never returns an equal copy.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from sqlext_planner.errors import InternalError, SqlExtError
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.optimizer.rule import Rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Output
+
+Order = Literal["bottom_up", "top_down", "root"]
+Rewrite = Callable[[LogicalPlan], LogicalPlan | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rewrite of one node with the order in which the executor visits nodes."""
+
+    name: str
+    order: Order
+    on: frozenset[type[LogicalPlan]]
+    rewrite: Rewrite
+
+    def may_match(self, plan: LogicalPlan) -> bool:
+        """Whether the plan holds what the rule looks for."""
+        return self.on <= plan.node_types
+
+    @property
+    def doc(self) -> str:
+        """What the rule does, its example and its legality argument."""
+        return self.rewrite.__doc__ or ""
+
+    def __call__(self, node: LogicalPlan) -> LogicalPlan | None:
+        return self.rewrite(node)
+
+
+def rule(*, order: Order, on: Collection[type[LogicalPlan]] = ()) -> Callable[[Rewrite], Rule]:
+    """Decorator: turns a function of one node into a `Rule`."""
+
+    def decorate(rewrite: Rewrite) -> Rule:
+        return Rule(rewrite.__name__, order, frozenset(on), rewrite)
+
+    return decorate
 
 
 @dataclass(frozen=True)

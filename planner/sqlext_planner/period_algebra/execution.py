@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.driver import memory_bytes
-from sqlext_planner.exchange.wire import check_key, shippable
-from sqlext_planner.exchange.year_month import as_months
-from sqlext_planner.period_algebra.nodes import PeriodAlgebra
-from sqlext_planner.period_algebra.types import common_types
+from sqlext_planner.exchange.wire import as_months, check_key, shippable
+from sqlext_planner.period_algebra.nodes import PeriodAlgebra, common_types
 from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS, Relation
 
-from sqlext_planner.errors import Span
+from sqlext_planner.errors import Span, raise_error
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
-from sqlext_planner.periods.relation_sets import ALLEN, allowed, formulas
+from sqlext_planner.periods.normal_form import ALLEN, allowed, formulas
 from sqlext_planner.periods.sql import EndTexts
-from sqlext_planner.raised import raise_error
 
 if TYPE_CHECKING:
     from sqlext_planner.picture import Picture

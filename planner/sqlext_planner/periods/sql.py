@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.conditions import Condition
 
-from sqlext_planner.errors import InternalError, Span
-from sqlext_planner.raised import raise_error
+from sqlext_planner.errors import InternalError, Span, raise_error
 
 if TYPE_CHECKING:
     from sqlext_planner.periods.predicates import Amount, EmptyPeriods

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions.numbers import (
+from sqlext_planner.expressions.arithmetic import (
     FLOATS,
     INTEGERS,
     MOST_DIGITS,

@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import InternalError, UnsupportedError
+from sqlext_planner.errors import InternalError, UnsupportedError, current_statement
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
-from sqlext_planner.raised import current_statement
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.tree import TreeNode
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_operators.errors import Places
 
-    from sqlext_planner.raised import Locate
+    from sqlext_planner.errors import Locate
 
 
 _Kept = TypeVar("_Kept")
@@ -49,7 +48,7 @@ class ExecutionContext:
     observed: dict[str, PhysicalPlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        from sqlext_planner.spark.task_errors import show_task_errors
+        from sqlext_planner.spark.workers import show_task_errors
 
         show_task_errors()
 

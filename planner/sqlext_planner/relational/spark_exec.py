@@ -47,7 +47,7 @@ from sqlext_planner.relational.physical_plan import (
     tried,
 )
 from sqlext_planner.spark.future_rows import bounded_future
-from sqlext_planner.spark.references import referenced_table
+from sqlext_planner.spark.sources import referenced_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -1,13 +1,16 @@
-"""Columns of PySpark, classic and of Spark Connect, looked into."""
+"""Columns of PySpark, classic and of Spark Connect, looked into; times without a zone as instants."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.spark.session import settings_changed
 from sqlext_planner.spark.versions import column_node
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
 
 _CLASSIC = "UnresolvedAttribute"
 _CONNECT = "ColumnReference"
@@ -32,3 +35,47 @@ def name_of(column: Column) -> str | None:
 
 def _quoted(name: str) -> str:
     return name if name.isascii() and name.isidentifier() else "`" + name.replace("`", "``") + "`"
+
+
+ZONE = "spark.sql.session.timeZone"
+
+
+def as_instants(frame: DataFrame, zone: str) -> DataFrame:
+    """The frame with TIMESTAMP in place of TIMESTAMP_NTZ, also inside of arrays, maps and structs: clock times of
+    `zone`. The same object without such columns.
+
+    Raises ConfigurationError under Spark Connect, if the session has another zone.
+    """
+    from pyspark.sql import functions as spark
+
+    wanted = [(field.name, field.dataType, _instants(field.dataType)) for field in frame.schema.fields]
+    if all(before == after for _, before, after in wanted):
+        return frame
+    with settings_changed(frame.sparkSession, {ZONE: zone}):  # a cast keeps the zone that it was analyzed with
+        columns = [spark.col("`" + name.replace("`", "``") + "`") for name, _, _ in wanted]
+        return frame.select(
+            *(
+                column if before == after else column.cast(after).alias(name)
+                for column, (name, before, after) in zip(columns, wanted, strict=True)
+            )
+        )
+
+
+def _instants(dtype: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType, TimestampNTZType, TimestampType
+
+    match dtype:
+        case TimestampNTZType():
+            return TimestampType()
+        case ArrayType():
+            return ArrayType(_instants(dtype.elementType), dtype.containsNull)
+        case MapType():
+            return MapType(_instants(dtype.keyType), _instants(dtype.valueType), dtype.valueContainsNull)
+        case StructType():
+            fields: list[Any] = [
+                StructField(field.name, _instants(field.dataType), field.nullable, field.metadata)
+                for field in dtype.fields
+            ]
+            return StructType(fields)
+        case _:
+            return dtype

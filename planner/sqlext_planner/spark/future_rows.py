@@ -8,8 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.raised import raise_error
+from sqlext_planner.errors import ConfigurationError, raise_error
 from sqlext_planner.spark.plans import class_name, items_of
 from sqlext_planner.spark.session import is_remote
 from sqlext_planner.spark.streams import OBSERVED

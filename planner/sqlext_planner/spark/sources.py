@@ -1,12 +1,17 @@
-"""Plans that hold the tables that somebody other than Spark reads."""
+"""Plans that hold the tables that somebody other than Spark reads, and DataFrames that a statement reads under names of
+temporary views that go when it has been planned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of, optimized_plan
 from sqlext_planner.spark.scans import is_file_index
+from sqlext_planner.spark.session import is_remote
 from sqlext_planner.spark.versions import frame_of_plan, metadata_column
 
 if TYPE_CHECKING:
@@ -74,3 +79,23 @@ def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
 def _text_literal(text: str) -> str:
     """A literal that reads the same under every setting of the parser."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+_HELD: ContextVar[Mapping[str, DataFrame] | None] = ContextVar("sqlext_references", default=None)
+
+
+@contextmanager
+def held(name: str, frame: DataFrame) -> Iterator[None]:
+    """Inside, the table `name` is this DataFrame."""
+    token = _HELD.set({**(_HELD.get() or {}), name: frame})
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+
+
+def referenced_table(spark: SparkSession, name: str) -> DataFrame:
+    """The table, as a DataFrame that lasts. Under Connect that of `held`: there ``spark.table`` looks its name up anew
+    each time the DataFrame runs, when the view is gone."""
+    frame = (_HELD.get() or {}).get(name.strip("`"))
+    return frame if frame is not None and is_remote(spark) else spark.table(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, UMJoinHint
 from sqlext_planner.relational.plan_patterns import relation_names

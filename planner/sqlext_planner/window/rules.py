@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.plan_patterns import same_query
 from sqlext_planner.window.nodes import WindowGroup, WindowUnion

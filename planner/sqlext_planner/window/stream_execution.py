@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import ADD_WATERMARK, Chain, StreamInput, identity, watermark_error
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
@@ -72,8 +72,7 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
 
         from pyspark.sql.types import StringType, StructField, StructType
 
-        from sqlext_planner.exchange.wire import arrow_schema
-        from sqlext_planner.exchange.year_month import months_schema
+        from sqlext_planner.exchange.wire import arrow_schema, months_schema
 
         if self.node.phase is None:
             return windows, result

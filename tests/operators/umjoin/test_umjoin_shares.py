@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.umjoin.execute.shares import choose_shares, moved
+from sqlext_planner.umjoin.execute.exchanged import choose_shares, moved
 
 
 def every(number_of_classes: int, cells: int) -> list[tuple[int, ...]]:

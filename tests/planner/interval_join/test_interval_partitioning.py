@@ -22,17 +22,16 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import PARTITIONERS as NAMES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.exchange.partitioning.chosen import Partitioning
+from sqlext_planner.exchange.partitioning.choice import Partitioning
 from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Partitioner, PartitionPlan, Refused
 from sqlext_planner.exchange.partitioning.samples import with_keys
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.interval_join.join_samples import JoinSample, join_demand
 from sqlext_planner.interval_join.nodes import SIDES
-from sqlext_planner.interval_join.partitioning import SplitSide
-from sqlext_planner.interval_join.routing import Routing
+from sqlext_planner.interval_join.partitioning import Routing, SplitSide
+from sqlext_planner.interval_join.samples import JoinSample, join_demand
 from sqlext_planner.interval_join.tiles import TilePartitioner
 from sqlext_planner.strategies import plan_physical
 
@@ -299,7 +298,7 @@ def test_distances_are_those_of_the_types(catalog: FileCatalog) -> None:
 def test_the_cheapest_is_chosen_for_many_rows(catalog: FileCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = statement(f"a.k = b.k AND {OVERLAP}")
     assert node(sql, catalog).partitioning is None
-    monkeypatch.setattr("sqlext_planner.exchange.partitioning.chosen._LEAST_ROWS", 1_000)
+    monkeypatch.setattr("sqlext_planner.exchange.partitioning.choice._LEAST_ROWS", 1_000)
     monkeypatch.setattr(FileCatalog, "cores", lambda self: 8)
     assert lines(node(sql, catalog))["time_range"].endswith("(chosen)")
     other = lines(node(statement(f"a.v = b.v AND {OVERLAP}"), catalog))

@@ -12,7 +12,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression, Litera
 from sqlext_planner.expressions.types import common_type
 from sqlext_planner.last_join.execution import LastJoinExec
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
-from sqlext_planner.last_join.terms import ResidualTerms
+from sqlext_planner.last_join.rules import ResidualTerms
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.strategies import plan_physical

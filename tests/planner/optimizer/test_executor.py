@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from sqlext_planner.batches import Optimizer
 from sqlext_planner.errors import AnalysisError, InternalError
-from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, RuleExecutor
-from sqlext_planner.optimizer.rule import Rule, rule
-from sqlext_planner.optimizer.rules.merge import merge_filters
+from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, Rule, RuleExecutor, rule
+from sqlext_planner.optimizer.rules import merge_filters
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join, Limit, Scan, SetOperation, SubqueryAlias
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlext_planner
 from sqlext_planner.batches import BATCHES
-from sqlext_planner.optimizer.rule import Rule
+from sqlext_planner.optimizer.executor import Rule
 
 GOLDEN = Path(__file__).parents[2] / "rules"
 

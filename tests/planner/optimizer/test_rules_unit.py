@@ -8,9 +8,7 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.expressions.nodes import SparkExpr
 from sqlext_planner.expressions.patterns import is_generator, is_movable
 from sqlext_planner.optimizer.executor import apply_rule
-from sqlext_planner.optimizer.rules.merge import merge_projects
-from sqlext_planner.optimizer.rules.prune_columns import prune_columns
-from sqlext_planner.optimizer.rules.push import push_filter
+from sqlext_planner.optimizer.rules import merge_projects, prune_columns, push_filter
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Project, Scan, SetOperation, SparkRelation
 from sqlext_planner.relational.plan_patterns import same_query

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark.task_errors import task_error
 from sqlext_planner.spark.versions import (
     LINES,
     all_settings,
@@ -25,7 +24,7 @@ from sqlext_planner.spark.versions import (
     spark_version,
     sql_with_references,
 )
-from sqlext_planner.spark.workers import check_workers
+from sqlext_planner.spark.workers import check_workers, task_error
 
 from tests.conftest import ROOT
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.umjoin.factorised.counted import COUNT, counted
+from sqlext_planner.umjoin.factorised.plan import COUNT, counted
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from tests.planner.duck_plans import duck_text

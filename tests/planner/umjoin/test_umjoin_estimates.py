@@ -10,10 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
-from sqlext_planner.umjoin.choose.choice import Obstacles, choose
-from sqlext_planner.umjoin.choose.costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
-from sqlext_planner.umjoin.estimate.known_inputs import input_facts
-from sqlext_planner.umjoin.estimate.sizes import uniform_rows
+from sqlext_planner.umjoin.choose.choice import (
+    JoinSizes,
+    Obstacles,
+    cascade_seconds,
+    choose,
+    join_sizes,
+    operator_seconds,
+)
+from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.analyzer import Options, analyze

@@ -16,7 +16,7 @@ from sqlext_operators.window.twins.view import View
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.spark.versions import spark_version
-from sqlext_planner.window.input_types import result_type
+from sqlext_planner.window.inputs import result_type
 from sqlext_planner.window.nodes import WindowCall
 
 pytestmark = pytest.mark.spark_since("4.0", "collations")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionPlan, Refused
+from sqlext_planner.exchange.partitioning.plans import (
+    Exchange,
+    Partitioner,
+    PartitionPlan,
+    Refused,
+    fewer_slots,
+    split_plan,
+    team_plan,
+)
 from sqlext_planner.exchange.partitioning.range_plans import RangePlan
-from sqlext_planner.exchange.partitioning.schedule import DynamicSchedule
-from sqlext_planner.exchange.partitioning.splitting import published_teams, spread
-from sqlext_planner.exchange.partitioning.team_plans import fewer_slots, split_plan, team_plan
+from sqlext_planner.exchange.partitioning.splitting import DynamicSchedule, published_teams, spread
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s

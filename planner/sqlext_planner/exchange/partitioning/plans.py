@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from sqlext_planner.exchange.partitioning.demand import Demand
-from sqlext_planner.exchange.partitioning.loads import Loads
-from sqlext_planner.exchange.partitioning.units import Units
+from sqlext_operators.exchange.placement import KeyPlace, Placement
+
+from sqlext_planner.exchange.partitioning.choice import Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, Units, slot_of
+from sqlext_planner.exchange.partitioning.splitting import minimal_splits, spread, teams_of
 
 if TYPE_CHECKING:
-    from sqlext_operators.arrays import Float64s
+    from sqlext_operators.arrays import Float64s, Int64s
     from sqlext_operators.exchange.placement import Placement
 
 
@@ -153,3 +157,138 @@ class Partitioner(Protocol):
 
     def plan(self, exchange: Exchange) -> PartitionPlan | Refused:
         """A plan, or why there is none."""
+
+
+Teams = Sequence[tuple[int, ...]]
+
+
+def team_plan(name: str, exchange: Exchange, units: Units, teams: Teams, copies: Copies) -> PartitionPlan:
+    """The plan of `teams`, one for each of the units, which may be fewer than those of the exchange."""
+    import numpy as np
+
+    members = np.array([len(team) for team in teams], np.int64)
+    work = np.repeat(units.piece_work(exchange.demand, members, copies), members)
+    places = [place for team in teams for place in team]
+    moved = members * units.rows if copies == "all" else units.owned + members * units.others
+    split = int((members[len(units.keys) :] > 1).sum())
+    return PartitionPlan(
+        partitioner=name,
+        placement=placement_of(units, teams, exchange.partitions),
+        copies=copies,
+        moved=float(moved.sum()),
+        rows=exchange.loads.rows,
+        splits=splits_of(exchange, units, teams),
+        work=work_of(places, work, exchange.partitions),
+        notes=(f"{split} of {units.slots} hash slots have several partitions",) if 0 < split < units.slots else (),
+    )
+
+
+def split_plan(name: str, exchange: Exchange, most: Int64s, copies: Copies) -> PartitionPlan:
+    """The fewest members, at most most[i], by shares of the work; placed by the work that each member really gets."""
+    import numpy as np
+
+    units = exchange.units
+    splits = minimal_splits(exchange.work, exchange.partitions, exchange.options.theta, most)
+    owners = np.repeat(np.arange(len(splits)), splits)
+    works = np.repeat(units.piece_work(exchange.demand, splits, copies), splits)
+    teams = teams_of(owners, spread(owners, works, exchange.partitions), len(splits))
+    return team_plan(name, exchange, units, teams, copies)
+
+
+def fewer_slots(exchange: Exchange) -> Units:
+    """The units with a few slots for each partition: Algorithm 1 splits each of them, however small."""
+    units = exchange.units
+    return units.folded(min(units.slots, 1 << (4 * exchange.partitions - 1).bit_length()))
+
+
+def work_of(places: Sequence[int], works: Float64s, partitions: int) -> Float64s:
+    """float64[partitions] from the partition and the work of each piece."""
+    import numpy as np
+
+    return np.bincount(places, weights=works, minlength=partitions).astype(np.float64)
+
+
+def placement_of(
+    units: Units, teams: Teams, partitions: int, cuts: Mapping[int, tuple[int, ...]] | None = None
+) -> Placement:
+    """The teams as data for the workers; `cuts` by number of the key. A key with the team of its slot has no place of
+    its own."""
+    slots = tuple(teams[len(units.keys) :])
+    homes = slot_of(units.keys, units.slots).tolist()
+    keys = [
+        KeyPlace(key, team, (cuts or {}).get(number))
+        for number, (key, home, team) in enumerate(zip(units.keys.tolist(), homes, teams, strict=False))
+        if team != slots[home] or (cuts and number in cuts)
+    ]
+    return Placement(partitions, slots, tuple(keys))
+
+
+def splits_of(exchange: Exchange, units: Units, teams: Teams) -> tuple[Split, ...]:
+    """The known keys in several partitions; where the units have no keys, a key has the team of its slot."""
+    loads = exchange.loads
+    numbers = range(len(loads.keys)) if len(units.keys) else slot_of(loads.keys, units.slots).tolist()
+    found = [
+        Split(loads.name(key), key, len(teams[number]), work)
+        for key, number, work in zip(loads.keys.tolist(), numbers, exchange.work.tolist(), strict=False)
+        if len(teams[number]) > 1
+    ]
+    return tuple(sorted(found, key=lambda split: -split.work))
+
+
+TeamsByUnit = Mapping[int, tuple[int, ...]]
+
+
+def present_plan(exchange: Exchange, placement: Placement, copies: Copies) -> PartitionPlan:
+    """What a placement by keys and hash slots costs, as many as the exchange has or fewer."""
+    own = {place.key: place.team for place in placement.keys}
+    return _planned("now", exchange, placement, own, copies)
+
+
+def steady_plan(plan: PartitionPlan, exchange: Exchange, placement: Placement) -> PartitionPlan:
+    """A plan that splits the known keys as another one does, with the hash slots where a placement has them.
+
+    A key keeps its partitions if it stays in as many, and one that is in a single partition is where its slot is. The
+    others go to the least loaded partitions, largest first. Of a plan that splits nothing all known keys move.
+    """
+    import numpy as np
+
+    units, partitions = exchange.units, exchange.partitions
+    assert plan.placement is not None
+    wanted = {place.key: len(place.team) for place in plan.placement.keys}
+    whole = all(size == 1 for size in wanted.values())
+    own = {place.key: place.team for place in placement.keys}
+    homes = slot_of(units.keys, len(placement.slots)).tolist()
+    keys = units.keys.tolist()
+    sizes = [wanted.get(key, 1) for key in keys]
+    work = units.piece_work(exchange.demand, np.array([*sizes, *[1] * units.slots]), plan.copies)
+    loads = np.zeros(partitions)
+    share = units.slots // len(placement.slots)
+    for slot, load in enumerate(work[len(keys) :].tolist()):
+        team = placement.slots[slot // share]
+        loads[list(team)] += load / len(team)
+    teams: dict[int, tuple[int, ...]] = {}
+    free = []
+    for number, (key, home, size) in enumerate(zip(keys, homes, sizes, strict=True)):
+        before = own.get(key, placement.slots[home])
+        if size == 1 and not whole:
+            teams[key] = placement.slots[home]
+        elif size > 1 and len(before) == size:
+            teams[key] = before
+        else:
+            free.append((-float(work[number]), key, size))
+            continue
+        loads[list(teams[key])] += work[number]
+    for load, key, size in sorted(free):
+        chosen = heapq.nsmallest(size, range(partitions), key=lambda place: (loads[place], place))
+        teams[key] = tuple(chosen)
+        loads[chosen] -= load
+    return _planned(plan.partitioner, exchange, placement, teams, plan.copies)
+
+
+def _planned(name: str, exchange: Exchange, placement: Placement, teams: TeamsByUnit, copies: Copies) -> PartitionPlan:
+    units = exchange.units
+    homes = slot_of(units.keys, len(placement.slots)).tolist()
+    keys = [teams.get(key, placement.slots[home]) for key, home in zip(units.keys.tolist(), homes, strict=True)]
+    share = units.slots // len(placement.slots)
+    slots = [placement.slots[slot // share] for slot in range(units.slots)]
+    return team_plan(name, exchange, units, [*keys, *slots], copies)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.exchange.partitioning.chosen import HASH
-from sqlext_planner.exchange.partitioning.demand import Demand
+from sqlext_planner.exchange.partitioning.choice import HASH, Demand
 from sqlext_planner.relational.nodes import PartitionerHint
 
 if TYPE_CHECKING:

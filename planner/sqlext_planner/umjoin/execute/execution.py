@@ -11,13 +11,13 @@ from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.logical_plan import Field, comma
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Rival, execute_cached
 from sqlext_planner.umjoin.execute.keys import KeyLayout
-from sqlext_planner.umjoin.find.group_report import UMJoinGroup
+from sqlext_planner.umjoin.find.groups import UMJoinGroup
 from sqlext_planner.umjoin.nodes import MemberKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.exchange.partitioning.choice import Partitioning
     from sqlext_planner.umjoin.execute.exchanged import Routed
 
 #: `shared key`: rows meet by the hash of the key classes that all inputs have, each row in one partition; `hypercube`:

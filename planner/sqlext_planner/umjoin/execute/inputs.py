@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
-from sqlext_planner.exchange.wire import WireColumns, is_shippable
-from sqlext_planner.exchange.year_month import as_months
+from sqlext_planner.exchange.wire import WireColumns, as_months, is_shippable
 from sqlext_planner.expressions.nodes import Column, Compare, Literal
 from sqlext_planner.expressions.types import as_type
 from sqlext_planner.relational.physical_plan import spark_column

@@ -18,7 +18,7 @@ from sqlext_planner.relational.spark_exec import filtered_by_spark
 from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, equality
-from sqlext_planner.umjoin.find.group_report import UMJoinGroup
+from sqlext_planner.umjoin.find.groups import UMJoinGroup
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 #: An input without a key goes to every cell, and multiplies the rows of all of them.

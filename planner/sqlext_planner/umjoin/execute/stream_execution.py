@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
@@ -284,7 +284,7 @@ def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]
     from sqlext_operators.exchange.routing import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
-    from sqlext_planner.umjoin.execute.shares import choose_shares
+    from sqlext_planner.umjoin.execute.exchanged import choose_shares
 
     if routing == "shared key":
         return [MatchRouter(names, (False,) * len(names), keep=False) for names in _shared_keys(spec)]

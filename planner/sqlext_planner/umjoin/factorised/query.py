@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlext_planner.expressions.arithmetic import arithmetic_type
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, arithmetic_type
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS
 from sqlext_planner.expressions.patterns import (
     aggregate_calls,
     counts_rows,

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sqlext_planner.errors import Span
+from sqlext_planner.errors import Span, raise_error
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, SMALL_INTEGERS, decimal_shape
 from sqlext_planner.expressions.nodes import Expression, SparkExpr
-from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, SMALL_INTEGERS, decimal_shape
-from sqlext_planner.raised import raise_error
 from sqlext_planner.umjoin.factorised.classes import NotFactorisedError
 
 #: The type of a number of rows.

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.exchange.partitioning.demand import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.partitioners import TimeRangePartitioner
 from sqlext_planner.exchange.partitioning.plans import Exchange, Options, PartitionPlan
-from sqlext_planner.exchange.partitioning.time_ranges import KeyTimes
+from sqlext_planner.exchange.partitioning.range_plans import KeyTimes
 
 from tests.planner.exchange.partitioning.routed_rows import exact_loads, rows_of
 

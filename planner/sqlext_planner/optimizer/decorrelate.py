@@ -17,8 +17,8 @@ from sqlext_planner.expressions.nodes import (
 )
 from sqlext_planner.expressions.patterns import holds_subquery, is_generator, is_movable, names_collation
 from sqlext_planner.expressions.typed import NULL
-from sqlext_planner.optimizer.correlation import Lifted
-from sqlext_planner.optimizer.decorrelation import (
+from sqlext_planner.optimizer.correlation import (
+    Lifted,
     as_side,
     fresh_names,
     is_selection,
@@ -26,7 +26,7 @@ from sqlext_planner.optimizer.decorrelation import (
     renamed,
     with_membership_joins,
 )
-from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.relational.nodes import (
