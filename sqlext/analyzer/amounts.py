@@ -16,7 +16,7 @@ from sqlext_planner.window.frame import Ticks
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
-from sqlext.syntax.openmldb_nodes import Duration
+from sqlext.syntax.nodes import Duration
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import SqlSettings, is_string, string_value
 

@@ -13,11 +13,19 @@ from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import whole_number
+from sqlext.analyzer.call_forms import (
+    FORMS,
+    Modified,
+    called,
+    conditions,
+    distinct_form,
+    modified,
+    several,
+    takes_ignore_null,
+)
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.modifiers import Modified, called, conditions, distinct_form, modified, takes_ignore_null
 from sqlext.analyzer.scope import suggestions
-from sqlext.analyzer.within_group import FORMS, several
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.sql_settings import is_string, string_value

@@ -2,7 +2,7 @@
 
 `==`, `!x`, double-quoted strings, `5L` and most casts as functions mean the same in Spark and need no edit. The
 differences: a decimal literal is a double, a timestamp is a number of milliseconds wherever it meets an integer, and
-some scalar functions have other names (`sqlext.analyzer.compat_functions`).
+some scalar functions have other names (`sqlext.analyzer.compat`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.expressions.nodes import Expression
 from sqlglot import exp
 
-from sqlext.analyzer import list_aggregates
+from sqlext.analyzer import call_forms
 from sqlext.analyzer.compat_functions import (
     CALENDAR,
     MISSING,
@@ -34,6 +34,7 @@ from sqlext.syntax.sql_settings import string_literal, string_value
 if TYPE_CHECKING:
     from sqlext.analyzer.edits import Edit
     from sqlext.analyzer.expressions import ExpressionBuilder
+
 
 _NUMBERS = (*INTEGERS, *FLOATS)
 
@@ -102,7 +103,7 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
 
     name, arguments = node.name.lower(), list(node.expressions)
     _refuse_missing(name, node)
-    template = list_aggregates.template(node) or TEMPLATES.get((name, len(arguments)))
+    template = call_forms.template(node) or TEMPLATES.get((name, len(arguments)))
     if template is not None and not (name == "add" and "timestamp" in map(builder.dtype, arguments)):
         return [Edit(span_of(node), _filled(builder, template, arguments))]
     if name in SPLITS and len(arguments) == SPLITS[name][0] + 1 and all(map(_is_text, arguments[1:])):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import Span, UnsupportedError
-from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.periods.predicates import EmptyPeriods
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlglot import exp
@@ -19,6 +19,7 @@ from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 if TYPE_CHECKING:
     from sqlext.analyzer.edits import Edit
     from sqlext.analyzer.expressions import ExpressionBuilder
+
 
 #: The plan of an item in FROM, and the names that it makes visible.
 Relation = tuple[LogicalPlan, Scope]
@@ -195,3 +196,16 @@ class ComputedNames:
     def reserve(self, name: str) -> None:
         """Keep a name from being used."""
         self._taken.taken.add(name.lower())
+
+
+_SCHEMAS = (("session",), ("system", "session"))
+
+
+def session_variable(context: Context, parts: tuple[str, ...], span: Span) -> SparkExpr | None:
+    """The variable that a dotted name means, alone or behind ``session.``; None if there is none. Spark knows it."""
+    if len(parts) > 1 and tuple(part.lower() for part in parts[:-1]) not in _SCHEMAS:
+        return None
+    name = "`" + parts[-1].replace("`", "``") + "`"
+    text = f"system.session.{name}"
+    columns = context.catalog.query_columns(f"SELECT {text}")
+    return None if columns is None or len(columns) != 1 else SparkExpr((text,), dtype=columns[0][1], span=span)

@@ -15,7 +15,7 @@ from sqlext.analyzer.amounts import time_of
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.items import Item
 from sqlext.analyzer.scope import suggest
-from sqlext.syntax.emit_nodes import EmitClause
+from sqlext.syntax.nodes import EmitClause
 from sqlext.syntax.spans import span_of
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?:bd|d|f|l)?", re.IGNORECASE)

@@ -18,15 +18,14 @@ from sqlext_planner.expressions.typed import Arithmetic, Call
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
-from sqlext.analyzer import logic, periods
-from sqlext.analyzer.context import Context, Env, LeftToSparkError
+from sqlext.analyzer import forms, periods
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, session_variable
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
 from sqlext.analyzer.items import WRAPPERS
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import field_type, infer, is_suffixed
-from sqlext.analyzer.variables import session_variable
-from sqlext.syntax.period_calls import is_period_function
+from sqlext.syntax.calls import is_period_function
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.syntax.sql_settings import string_literal
@@ -79,15 +78,15 @@ class ExpressionBuilder:
         inner = _unwrapped(node)
         planned: Expression | None = self.context.parts.planned(inner, self)
         if planned is None and self.is_condition:
-            planned = logic.condition(self, inner)
+            planned = forms.condition(self, inner)
         if planned is not None:
             return planned
         span = span_of(node)
         match node:
-            case exp.Paren() if _is_structural(node.this) or (self.is_condition and logic.is_logic(inner)):
+            case exp.Paren() if _is_structural(node.this) or (self.is_condition and forms.is_logic(inner)):
                 return self.build(node.this)
             case exp.And():
-                return conjunction([self.build(term) for term in logic.flattened(node, exp.And)]) or self._opaque(
+                return conjunction([self.build(term) for term in forms.flattened(node, exp.And)]) or self._opaque(
                     node, span
                 )
             case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():

@@ -15,7 +15,7 @@ from sqlext.analyzer import last_joins, relations
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.syntax.openmldb_nodes import LastJoinClause
+from sqlext.syntax.nodes import LastJoinClause
 from sqlext.syntax.spans import NoPlaceError, span_of
 
 _CLAUSES = {

@@ -16,7 +16,7 @@ from sqlext.analyzer import hints, relations
 from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import aggregate_calls, own_nodes
-from sqlext.syntax.openmldb_nodes import LastJoinClause
+from sqlext.syntax.nodes import LastJoinClause
 from sqlext.syntax.spans import span_of
 
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"

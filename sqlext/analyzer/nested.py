@@ -35,9 +35,9 @@ from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import calls, nested
+from sqlext.analyzer.call_forms import called
 from sqlext.analyzer.definitions import table_call
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.modifiers import called
 from sqlext.analyzer.union import Call, WindowPlan, window_union
 from sqlext.syntax.spans import span_of
 

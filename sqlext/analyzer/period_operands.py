@@ -14,7 +14,7 @@ from sqlext_planner.periods.predicates import ClosedEnd, OpenEnd
 from sqlext_planner.periods.types import PeriodEnd
 from sqlglot import exp
 
-from sqlext.syntax.period_nodes import PeriodOperand
+from sqlext.syntax.nodes import PeriodOperand
 from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:

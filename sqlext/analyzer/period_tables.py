@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_operands import Operand, cast_end, greatest, operand
-from sqlext.syntax.period_nodes import PERIOD_TABLES, PeriodSource, PeriodTable
+from sqlext.syntax.nodes import PERIOD_TABLES, PeriodSource, PeriodTable
 from sqlext.syntax.spans import span_of
 
 #: The name of the column that counts.

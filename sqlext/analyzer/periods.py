@@ -10,7 +10,6 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
-from sqlext_planner.periods.normal_form import ALLEN
 from sqlext_planner.periods.predicates import (
     NO_RELATION,
     AllenRelation,
@@ -19,14 +18,15 @@ from sqlext_planner.periods.predicates import (
     PeriodPredicate,
     allen_names,
 )
+from sqlext_planner.periods.relation_sets import ALLEN
 from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
 from sqlext.analyzer.period_operands import Operand, cast_end, operand
 from sqlext.analyzer.scope import suggest
-from sqlext.syntax.period_calls import WRITTEN, is_period_call, nearest_function
-from sqlext.syntax.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
+from sqlext.syntax.calls import WRITTEN, is_period_call, nearest_function
+from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
 from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.nodes import SetKind, SetOperation
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, SetKind, SetOperation
 from sqlglot import exp
 
-from sqlext.analyzer import emits, joins, ordering, relations, select, spark_blocks, subqueries, subquery_plans
+from sqlext.analyzer import (
+    aggregates,
+    emits,
+    hints,
+    joins,
+    ordering,
+    relations,
+    spark_blocks,
+    spark_word,
+    subqueries,
+    subquery_plans,
+)
 from sqlext.analyzer.context import Analyzed, Context, Env, LeftToSparkError, Parts, inner_name
-from sqlext.syntax.spans import span_of
+from sqlext.analyzer.definitions import Block, Definitions
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
+from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.windows import PHASE, BlockWindows
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 
@@ -38,7 +55,7 @@ def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
         return emits.analyze_emit(context, node, env)
     match node:
         case exp.Select():
-            return select.analyze_select(context, node, env)
+            return analyze_select(context, node, env)
         case exp.SetOperation():
             return _set_operation(context, node, env)
         case exp.Subquery() if isinstance(node.this, exp.Query):
@@ -94,3 +111,149 @@ PARTS = Parts(
     edits=subqueries.subquery_edits,
     planned=subquery_plans.subquery,
 )
+
+
+_SPARK_ONLY = {
+    "laterals": "LATERAL VIEW",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "connect": "CONNECT BY",
+    "into": "INTO",
+    "kind": "SELECT AS STRUCT",
+    "match": "MATCH_RECOGNIZE",
+    "operation_modifiers": "this modifier",
+}
+
+
+def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
+    """The plan of one SELECT block. Raises AnalysisError, UnsupportedError; LeftToSparkError if there is no node."""
+    for key, name in _SPARK_ONLY.items():
+        if node.args.get(key):
+            place = node.args[key][0] if isinstance(node.args[key], list) else node.args[key]
+            raise LeftToSparkError(f"{name} is left to Spark", span=_place(place, node))
+    ordering.refuse_sorts(node)
+    plan, scope = joins.from_clause(context, node, env)
+    return hints.on_result(
+        context, node, _block(context, node, env, hints.on_relations(context, node, plan, scope), scope)
+    )
+
+
+def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scope: Scope) -> Analyzed:
+    """The block above FROM."""
+    where = node.args.get("where")
+    if where is not None:
+        _refuse_in_where(where)
+        condition = subquery_plans.filter_condition(where.this, ExpressionBuilder(context, scope, env))
+        plan = Filter(condition, plan, span=span_of(where))
+    items = select_items(context, node, scope)
+    definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
+    said = spark_word.word(context, node, env, scope, items, definitions)
+    items = said.named(items)
+    if _is_aggregate(node, items, definitions):
+        if node.args.get("qualify"):
+            raise LeftToSparkError("QUALIFY with aggregates is left to Spark", span=span_of(node.args["qualify"]))
+        block = aggregates.analyze_aggregate(context, node, env, plan, scope, items, definitions)
+    else:
+        block = _Block(context, node, env, scope, items, definitions).analyze(plan)
+    said.check()
+    return block
+
+
+def _place(node: object, block: exp.Select) -> Span:
+    try:
+        return span_of(node) if isinstance(node, exp.Expr) else span_of(block)
+    except NoPlaceError:
+        return span_of(block)
+
+
+def _refuse_in_where(where: exp.Where) -> None:
+    for inner in own_nodes(where.this):
+        if isinstance(inner, exp.Window):
+            raise AnalysisError(
+                "WHERE cannot contain a window function",
+                condition="misplaced-window",
+                span=span_of(inner),
+                help="compute it in a subquery of FROM and filter its column",
+            )
+    call = next(aggregate_calls(where.this), None)
+    if call is not None:
+        raise AnalysisError(
+            "WHERE cannot contain an aggregate", condition="misplaced-aggregate", span=span_of(call), help="use HAVING"
+        )
+
+
+def _is_aggregate(node: exp.Select, items: list[Item], definitions: Definitions) -> bool:
+    if node.args.get("group") or node.args.get("having"):
+        return True
+    return any(next(aggregate_calls(root, definitions.is_ours), None) is not None for root, _ in roots(node, items))
+
+
+class _Block(Block):
+    """A SELECT without GROUP BY."""
+
+    def analyze(self, plan: LogicalPlan) -> Analyzed:
+        """Windows below, the select list above them, then DISTINCT, ORDER BY and LIMIT."""
+        for column in plan.output_columns:
+            if not column.relation:
+                self.names.reserve(column.name)
+        windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
+        plan = windows.plan(roots(self.node, self.items), plan)
+        lateral = self.aliases if self.context.settings.lateral_aliases else {}
+        builder = ExpressionBuilder(self.context, self.scope, self.env, windows.replace, aliases=lateral)
+        outputs: list[NamedExpr] = []
+        taken: set[Column] = set()
+        for item in self.items:
+            expression = item.visible.column if item.visible is not None else builder.build(_required(item))
+            column = self._column(item, expression, taken)
+            taken.add(column)
+            outputs.append(NamedExpr(expression, column, span=item.span))
+            if item.aliased:
+                self.aliases.setdefault(self.context.fold(item.name), expression)
+        names = [item.name for item in self.items]
+        if windows.phase is not None:
+            self._refuse_named_phase()
+            outputs.append(NamedExpr(windows.phase, windows.phase))
+            names.append(PHASE)
+        qualify = self.node.args.get("qualify")
+        if qualify is not None:
+            self._refuse_two_meanings(qualify)
+            plan = Filter(builder.build(qualify.this), plan, span=span_of(qualify))
+        reach = [column.name for column in self.scope.columns]
+        order = ordering.ordering(self.node, outputs, tuple(names), builder, self.names, reach)
+        return ordering.arrange(self.node, plan, outputs, order, tuple(names))
+
+    def _refuse_named_phase(self) -> None:
+        """Raises AnalysisError for a result column with the name of the one that is added."""
+        item = next((item for item in self.items if self.context.fold(item.name) == PHASE), None)
+        if item is not None:
+            raise AnalysisError(
+                f"with sqlext.stream.late = rows the result has a column '{PHASE}' of its own",
+                condition="duplicate-name",
+                span=item.span,
+                help=f"give the item another name, for example {PHASE}_1",
+            )
+
+    def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
+        """Raises AnalysisError for a name in QUALIFY that is both a column of FROM and an alias, as Spark does."""
+        for node in own_nodes(qualify.this):
+            if not isinstance(node, exp.Column) or len(node.parts) > 1:
+                continue
+            if self.context.fold(node.name) in self.aliases and self.scope.find((node.name,)) is not None:
+                message = f"'{node.name}' is both a column of FROM and an alias of the select list"
+                raise AnalysisError(
+                    message, condition="ambiguous-name", span=span_of(node), help="give the item another alias"
+                )
+
+    def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
+        """The item's column in the plan: a plain column keeps its name, and so does a window call's column."""
+        if isinstance(expression, Column) and expression not in taken:
+            same = expression.name == item.name
+            if same or (not expression.relation and not item.aliased):
+                return expression
+        return self.names.column(item.name)
+
+
+def _required(item: Item) -> exp.Expr:
+    if item.node is None:
+        raise UnsupportedError("a star has no expression", condition="unsupported-clause", span=item.span)
+    return item.node

@@ -18,7 +18,7 @@ from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import frames
+from sqlext.analyzer import definitions
 from sqlext.analyzer.union import WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import span_of
 
@@ -134,7 +134,7 @@ def expression(wanted: WindowPlan, node: exp.Anonymous, columns: Sequence[Column
     """The call's value over the columns of its numbers."""
     ranking = _RANKINGS[node.name.lower()]
     builder = key_builder(wanted.context, wanted.scope, wanted.env)
-    key = frames.order_key(wanted.definition.node, builder)[0]
+    key = definitions.order_key(wanted.definition.node, builder)[0]
     places: dict[str, str | Expression] = {str(number): column for number, column in enumerate(columns)}
     places |= {"key": key or "NULL", "n": node.expressions[0].name if node.expressions else ""}
     return SparkExpr.of("(", *_filled(ranking.text, places.__getitem__), ")", dtype=ranking.dtype, span=span_of(node))

@@ -16,7 +16,7 @@ from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
 from sqlext.analyzer.scope import Scope, Visible, suggest
-from sqlext.syntax.period_nodes import PeriodTable
+from sqlext.syntax.nodes import PeriodTable
 from sqlext.syntax.spans import span_of
 
 _SPARK_ONLY = (

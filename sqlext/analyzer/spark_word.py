@@ -26,7 +26,7 @@ from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.items import Item, own_nodes
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.syntax.group_calls import is_group_call
+from sqlext.syntax.calls import is_group_call
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import NoPlaceError, span_of
 

@@ -11,8 +11,8 @@ from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, MOST_DIGITS,
 from sqlext_planner.expressions.types import map_types, normalize, struct_fields
 from sqlglot import exp
 
-from sqlext.syntax.period_calls import WRITTEN, is_period_call, is_period_function
-from sqlext.syntax.period_nodes import ALLEN_RELATION
+from sqlext.syntax.calls import WRITTEN, is_period_call, is_period_function
+from sqlext.syntax.nodes import ALLEN_RELATION
 from sqlext.syntax.spans import NoPlaceError
 
 _SIMPLE = {

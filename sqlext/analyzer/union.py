@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr
+from sqlext_planner.expressions.typed import cast
+from sqlext_planner.expressions.types import union_type
 from sqlext_planner.relational.logical_plan import LogicalPlan, reads
 from sqlext_planner.relational.nodes import Project
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import frames, hints
-from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer import definitions, hints, relations
+from sqlext.analyzer.context import ComputedNames, Context, Env, Relation
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.union_by_name import UnionSources, as_wanted, is_by_name, label
+from sqlext.syntax.nodes import UnionWindow
 from sqlext.syntax.spans import span_of
 
 #: A call with its modifiers, its column, and whether it is a whole select item.
@@ -46,10 +48,10 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     """The node for plain calls. Raises AnalysisError for a definition that is not allowed."""
     context, node = wanted.context, wanted.definition.node
     builder = key_builder(context, wanted.scope, wanted.env)
-    keys = frames.partition_keys(node, builder)
-    order, order_dtype = frames.order_key(node, builder)
-    further = frames.further_keys(node, builder)
-    frame = frames.window_frame(context, node, order_dtype)
+    keys = definitions.partition_keys(node, builder)
+    order, order_dtype = definitions.order_key(node, builder)
+    further = definitions.further_keys(node, builder)
+    frame = definitions.window_frame(context, node, order_dtype)
     needed = reads((*keys, *further, *(() if order is None else (order,))))
     unions = tuple(_source(wanted, item, needed) for item in node.args.get("union") or [])
     if unions:
@@ -118,3 +120,208 @@ def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalP
     renamed = {item.column.relation: context.names.unique("union") for item in theirs}
     columns = (Column(renamed[item.column.relation], item.column.name) for item in theirs)
     return Project(tuple(map(NamedExpr, values, columns)), plan, span=span_of(node))
+
+
+@dataclass
+class UnionSources:
+    """The sources of a block's windows, and the columns that those BY NAME add to FROM, in order of appearance."""
+
+    context: Context
+    env: Env
+    scope: Scope
+    names: ComputedNames
+    extras: list[Visible] = field(default_factory=list)
+    _found: dict[int, Relation] = field(default_factory=dict)
+
+    def collect(self, window: exp.Window) -> None:
+        """Take in a definition's sources. Raises AnalysisError for an extra whose type is not known, or that has no
+        common type in all sources."""
+        known = {self.scope.fold(item.name) for item in self.scope.star()}
+        for node in window.args.get("union") or []:
+            relation = self._found[id(node)] = relations.relation(self.context, node, self.env)
+            for item in relation[1].star() if is_by_name(window) else ():
+                if self.scope.fold(item.name) not in known:
+                    self._add(item, node)
+
+    def relation(self, node: exp.Expr) -> Relation:
+        """The plan and the columns of a source."""
+        return self._found[id(node)]
+
+    def pairs(self, window: exp.Window) -> Iterator[tuple[Visible, Visible]]:
+        """FROM's columns with those of a definition's sources that have their places, or their names."""
+        for node in window.args.get("union") or []:
+            theirs = self._found[id(node)][1]
+            if not is_by_name(window):
+                yield from zip(self.scope.star(), theirs.star(), strict=False)
+                continue
+            for mine in self._targets(self.scope, theirs, node):
+                found = self._source_of(mine, theirs, node)
+                if found is not None:
+                    yield mine, found
+
+    def _add(self, item: Visible, node: exp.Expr) -> None:
+        if item.dtype is None:
+            raise AnalysisError(
+                f"the type of column '{item.name}' is not known here, and FROM has no such column",
+                condition="union-columns",
+                span=span_of(node),
+                help=f"write the type in a subquery: UNION (SELECT ..., CAST(... AS type) AS {item.name} FROM ...) "
+                "BY NAME, or leave the column out",
+            )
+        other = self._extra(item.name)
+        if other is None:
+            self.extras.append(Visible((), item.name, self.names.column(item.name), item.dtype))
+            return
+        dtype = union_type(str(other.dtype), item.dtype, ansi=self.context.settings.ansi)
+        if dtype is None:
+            raise AnalysisError(
+                f"column '{item.name}' has type {item.dtype} here and {other.dtype} in another source BY NAME",
+                condition="union-columns",
+                span=span_of(node),
+                help=f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
+            )
+        self.extras[self.extras.index(other)] = replace(other, dtype=dtype)
+
+    def _extra(self, name: str) -> Visible | None:
+        folded = self.scope.fold(name)
+        return next((item for item in self.extras if self.scope.fold(item.name) == folded), None)
+
+    def with_extras(self, plan: LogicalPlan) -> LogicalPlan:
+        """FROM with NULL in the extras."""
+        if not self.extras:
+            return plan
+        kept = (NamedExpr(column, column) for column in plan.output_columns)
+        nulls = (
+            NamedExpr(SparkExpr((f"CAST(NULL AS {item.dtype})",), dtype=item.dtype), item.column)
+            for item in self.extras
+        )
+        return Project((*kept, *nulls), plan)
+
+    def call_scope(self, window: exp.Window, scope: Scope) -> Scope:
+        """What the arguments of calls over a definition see: FROM's columns, and the extras if it is BY NAME."""
+        if not (is_by_name(window) and self.extras):
+            return scope
+        return replace(scope, columns=(*scope.columns, *self.extras))
+
+    def arranged(self, node: exp.Expr, scope: Scope, needed: Set[Column]) -> LogicalPlan:
+        """A source with FROM's columns and the extras in their order, NULL where it has none of the name.
+
+        `scope` is FROM as the window sees it; `needed` are the columns of FROM that the window is partitioned and
+        ordered by. Raises AnalysisError if the source lacks one of these, for a name that stands for two columns, and
+        for columns without a common type.
+        """
+        plan, theirs = self._found[id(node)]
+        sources = {
+            item.column: self._source_of(item, theirs, node)
+            for item in (*self._targets(scope, theirs, node), *self.extras)
+        }
+        # FROM may have one name in two relations.
+        ours = dict.fromkeys(mine.column.relation for mine in (*scope.star(), *self.extras))
+        renamed = {relation: self.context.names.unique("by_name") for relation in ours}
+        items: list[NamedExpr] = []
+        for mine in (*scope.star(), *self.extras):
+            found = sources.get(mine.column)
+            if found is None and mine.column in needed:
+                raise AnalysisError(
+                    f"UNION source {label(self.context, node)} has no column '{mine.name}', which the window needs",
+                    condition="union-columns",
+                    span=span_of(node),
+                    help=f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
+                )
+            value: Expression = Literal("NULL")
+            if found is not None:
+                value = as_wanted(self.context, mine, found, node, label(self.context, node))
+            items.append(NamedExpr(value, Column(renamed[mine.column.relation], mine.column.name)))
+        return Project(tuple(items), plan, span=span_of(node))
+
+    def _targets(self, scope: Scope, theirs: Scope, node: exp.Expr) -> Iterator[Visible]:
+        """The columns of FROM that a column of the source has the name of. Of two with one name it is that of the table
+        before a LAST JOIN."""
+        ours = scope.star()
+        width = scope.prefixes[0] if scope.prefixes else len(ours)
+        for name in dict.fromkeys(self.scope.fold(item.name) for item in theirs.star()):
+            named = [(place, item) for place, item in enumerate(ours) if self.scope.fold(item.name) == name]
+            first = [item for place, item in named if place < width]
+            found = first if len(named) > 1 and len(first) == 1 else [item for _, item in named]
+            if len({item.column for item in found}) > 1:
+                raise _ambiguous(found[0].name, "FROM", node)
+            yield from found[:1]
+
+    def _source_of(self, mine: Visible, theirs: Scope, node: exp.Expr) -> Visible | None:
+        """The source's column of this name."""
+        found = [item for item in theirs.star() if self.scope.fold(item.name) == self.scope.fold(mine.name)]
+        if len(found) > 1:
+            raise _ambiguous(mine.name, f"UNION source {label(self.context, node)}", node)
+        return found[0] if found else None
+
+
+def is_by_name(window: exp.Window) -> bool:
+    """Whether a definition's sources are found by name."""
+    return isinstance(window, UnionWindow) and bool(window.args.get("by_name"))
+
+
+def label(context: Context, node: exp.Expr) -> str:
+    """What an error message calls a source."""
+    shown = context.slice(span_of(node))
+    return f"'{shown}'" if len(shown) <= 40 else "this source"
+
+
+def _ambiguous(name: str, where: str, node: exp.Expr) -> AnalysisError:
+    return AnalysisError(
+        f"{where} has two columns '{name}', so BY NAME is ambiguous",
+        condition="ambiguous-name",
+        span=span_of(node),
+        help="rename one of them in a subquery, or leave it out",
+    )
+
+
+#: A column of FROM and the one of a source that has its place.
+Pair = tuple[Visible, Visible]
+
+
+@dataclass
+class CommonTypes:
+    """FROM's columns in the types of a block's windows."""
+
+    context: Context
+    _cast: dict[tuple[Column, str], Visible] = field(default_factory=dict)
+
+    def scope(self, scope: Scope, pairs: Iterable[Pair]) -> Scope:
+        """FROM as a window sees it whose sources have these columns. OpenMLDB has no such casts."""
+        wanted: dict[Column, str] = {}
+        for mine, theirs in pairs if not self.context.openmldb else ():
+            known = wanted.get(mine.column, mine.dtype)
+            if known is not None and theirs.dtype is not None:
+                wanted[mine.column] = union_type(known, theirs.dtype, ansi=self.context.settings.ansi) or known
+        return replace(scope, columns=tuple(self._as(item, wanted.get(item.column)) for item in scope.columns))
+
+    def _as(self, item: Visible, dtype: str | None) -> Visible:
+        if dtype is None or dtype == item.dtype:
+            return item
+        key = (item.column, dtype)
+        if key not in self._cast:
+            column = Column(self.context.names.unique("union"), item.column.name)
+            self._cast[key] = replace(item, column=column, dtype=dtype)
+        return replace(item, column=self._cast[key].column, dtype=dtype)
+
+    def with_casts(self, plan: LogicalPlan) -> LogicalPlan:
+        """FROM with the columns that windows read in another type."""
+        if not self._cast:
+            return plan
+        kept = (NamedExpr(column, column) for column in plan.output_columns)
+        more = (NamedExpr(cast(column, dtype), item.column) for (column, dtype), item in self._cast.items())
+        return Project((*kept, *more), plan)
+
+
+def as_wanted(context: Context, mine: Visible, theirs: Visible, node: exp.Expr, shown: str) -> Expression:
+    """A source's column in the type of FROM's. Raises AnalysisError if the two have no common type."""
+    if mine.dtype is None or theirs.dtype is None or mine.dtype == theirs.dtype:
+        return theirs.column
+    if context.openmldb or union_type(mine.dtype, theirs.dtype, ansi=context.settings.ansi) != mine.dtype:
+        raise AnalysisError(
+            f"column '{mine.name}' of UNION source {shown} has type {theirs.dtype}, in FROM {mine.dtype}",
+            condition="union-columns",
+            span=span_of(node),
+            help=f"cast it in a subquery: CAST({theirs.name} AS {mine.dtype}) AS {mine.name}",
+        )
+    return cast(theirs.column, mine.dtype)

@@ -14,19 +14,16 @@ from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import calls, frames, rankings
+from sqlext.analyzer import calls, definitions, rankings
+from sqlext.analyzer.call_forms import called, is_scalar, ordered_call
 from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls
-from sqlext.analyzer.list_aggregates import is_scalar
-from sqlext.analyzer.modifiers import called
 from sqlext.analyzer.nested import count_at, has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
-from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
-from sqlext.analyzer.union_by_name import CommonTypes, UnionSources
-from sqlext.analyzer.within_group import ordered_call
+from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text
 
@@ -182,9 +179,9 @@ class BlockWindows:
         for group in pending:
             node = group.definition.node
             of_keys = key_builder(self._context, group.scope, self._env)
-            keys = frames.partition_keys(node, of_keys)
-            order, _ = frames.order_key(node, of_keys)
-            alike.setdefault((frozenset(keys), order, frames.further_keys(node, of_keys)), []).append(group)
+            keys = definitions.partition_keys(node, of_keys)
+            order, _ = definitions.order_key(node, of_keys)
+            alike.setdefault((frozenset(keys), order, definitions.further_keys(node, of_keys)), []).append(group)
         return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]
 
     def _builder(self) -> ExpressionBuilder:

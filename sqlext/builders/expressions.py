@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, Union
 from sqlext_planner.errors import AnalysisError
 
 from sqlext.builders.text import Literal, Part, Subquery, Writer, is_name, literal_text, python_value, quoted
-from sqlext.run.scalars import is_foreign
+from sqlext.run.parameters import is_foreign
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 
-from sqlext.run.parameters import literal
-from sqlext.run.scalars import plain
+from sqlext.run.parameters import literal, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.exchange.stream_driver import BUCKETS, MOST_ROWS, observed_figures
+from sqlext_planner.exchange.stream_driver import BUCKETS, MOST_ROWS
+from sqlext_planner.exchange.stream_settings import observed_figures
 from sqlext_planner.plan_format.amounts import bytes_text
 
 from sqlext.explain.table import aligned, depths, node_names

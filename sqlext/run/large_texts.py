@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS
+from sqlext.syntax.calls import EXTENSION_FUNCTIONS, names_period_function
 from sqlext.syntax.hint_nodes import SWEEP, UMJOIN
-from sqlext.syntax.period_calls import names_period_function
-from sqlext.syntax.period_nodes import PHRASES
+from sqlext.syntax.nodes import PHRASES
 
 #: Characters beyond which an ordinary statement goes to Spark without being planned: half a second of planning.
 LARGE = 60_000

@@ -18,6 +18,7 @@ from sqlext.syntax.sql_settings import SqlSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+
 #: Number of statements that are remembered; the least recently used one goes first.
 CAPACITY = 256
 

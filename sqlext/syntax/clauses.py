@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sqlext.syntax.emit_nodes import EMIT_FORM
 from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN
-from sqlext.syntax.period_nodes import PERIOD_TABLE_FORM, PERIOD_TABLES
+from sqlext.syntax.nodes import EMIT_FORM, PERIOD_TABLE_FORM, PERIOD_TABLES
 
 _WORD = re.compile(r"\b[A-Z][A-Z_]+\b")
 _HOUR = "PARTITION BY user_id ORDER BY ts\n             ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"

@@ -23,14 +23,13 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
-from sqlext.syntax.emit_parser import EmitParser
+from sqlext.syntax.base_parser import EmitParser, VariantPathParser
 from sqlext.syntax.hint_nodes import read_hints
-from sqlext.syntax.numbers import SparkTokenizer
-from sqlext.syntax.openmldb_nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
+from sqlext.syntax.nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
 from sqlext.syntax.period_parser import PeriodParser, PeriodTableParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
-from sqlext.syntax.variant_paths import VariantPathParser
+from sqlext.syntax.tokens import SparkTokenizer
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
     raise ConfigurationError(

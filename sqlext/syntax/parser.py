@@ -14,25 +14,32 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlext.syntax.calls import (
+    EXTENSION_FUNCTIONS,
+    is_extension_call,
+    is_period_call,
+    mark_group_calls,
+    mark_period_calls,
+    names_period_function,
+)
 from sqlext.syntax.dialect import SqlExtParser, dialect
-from sqlext.syntax.emit_nodes import EmitClause
-from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
 from sqlext.syntax.hint_nodes import HintCall, refuse_malformed, without_inner_ends
-from sqlext.syntax.openmldb_nodes import FrameSpec, LastJoinClause, UnionWindow
-from sqlext.syntax.period_calls import is_period_call, mark_period_calls, names_period_function
-from sqlext.syntax.period_nodes import (
+from sqlext.syntax.nodes import (
     LONGEST_PHRASE,
     PERIOD_TABLES,
     PHRASES,
+    EmitClause,
+    FrameSpec,
+    LastJoinClause,
     PeriodComparison,
     PeriodOperand,
     PeriodTable,
+    UnionWindow,
 )
-from sqlext.syntax.scripts import query_tokens
+from sqlext.syntax.scripts import pipe_error, query_tokens, refuse_executed, script_error, script_start
 from sqlext.syntax.spans import PlacedParseError, span_of
-from sqlext.syntax.spark_wrappers import pipe_error, refuse_executed, script_error, script_start
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
-from sqlext.syntax.words import words_as_names
+from sqlext.syntax.tokens import words_as_names
 
 _NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 

@@ -26,7 +26,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from sqlext.syntax.base_parser import BaseParser
-from sqlext.syntax.period_nodes import (
+from sqlext.syntax.nodes import (
     BOUND_WORDS,
     LONGEST_PHRASE,
     OTHER_WORDS,

@@ -19,8 +19,8 @@ from sqlext_planner.relational.subquery import Subquery
 from sqlext.analyzer import Options, analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.nodes import OTHER_WORDS, PHRASES, PeriodComparison
 from sqlext.syntax.parser import parse
-from sqlext.syntax.period_nodes import OTHER_WORDS, PHRASES, PeriodComparison
 from sqlext.syntax.spans import span_of
 from tests.analyzer.period_formulas import BOUNDED, FORMULAS, WORDS
 

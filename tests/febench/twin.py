@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from sqlext.syntax.openmldb_nodes import Duration, FrameSpec, LastJoinClause, UnionWindow
+from sqlext.syntax.nodes import Duration, FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.parser import parse
 from tests.sql.oracle import Bound, WindowDef, evaluate
 

@@ -14,8 +14,8 @@ from sqlext_operators.window import reference
 from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.pictures import Drawn, amount_words, relation_picture
-from sqlext_planner.periods.placements import LEFT, LINE, Placements, Reach
 from sqlext_planner.periods.predicates import Amount
+from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.umjoin.pictures import class_name
 from sqlext_planner.window.frame import Bound, WindowFrame

@@ -10,8 +10,8 @@ from sqlext_planner.errors import ParseError
 from sqlext import Session
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.run.pipeline import stage
+from sqlext.syntax.base_parser import VariantPath
 from sqlext.syntax.parser import parse
-from sqlext.syntax.variant_paths import VariantPath
 
 pytestmark = pytest.mark.tidied
 

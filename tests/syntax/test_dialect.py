@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from sqlext.syntax.dialect import SqlExt
-from sqlext.syntax.openmldb_nodes import Duration, FrameSpec, LastJoinClause, UnionWindow
+from sqlext.syntax.nodes import Duration, FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.spans import span_of
 
 WINDOWS = [

@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 
 from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.nodes import PeriodTable
 from sqlext.syntax.parser import parse
-from sqlext.syntax.period_nodes import PeriodTable
 from sqlext.syntax.spans import span_of
 
 OPERATIONS = [

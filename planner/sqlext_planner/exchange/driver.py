@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import LEAST_TASK_BYTES, ArrowScan, scan_of, task_rows
 from sqlext_planner.exchange.figures import Measuring
-from sqlext_planner.exchange.sizes import Size, size_of
+from sqlext_planner.exchange.sizes import Size
 from sqlext_planner.exchange.wire import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
-from sqlext_planner.spark.plans import output_ids, selection_above_map
+from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes, output_ids, selection_above_map
 from sqlext_planner.spark.session import arrow_type, cores
 from sqlext_planner.spark.versions import in_partitions
 from sqlext_planner.spark.workers import BatchFunction, Entry, check_workers, worker_function
@@ -271,3 +271,23 @@ class _Input:
             rows = frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
             entry = reporting.entry(scatter, spec)
         return rows.mapInArrow(reporting.function(worker_function(entry)), WIRE)
+
+
+def size_of(frame: DataFrame, context: ExecutionContext) -> Size | None:
+    """The size of a frame's rows, from the footers of its files, the estimate of our operators, or Catalyst's."""
+    scan = scan_of(frame, context, 2 * cores(context.spark))
+    if scan is not None:
+        return Size(scan.bytes, scan.rows)
+    staged = staged_bytes(frame, context)
+    size = estimated_bytes(frame) if staged is None else staged
+    return None if size is None else Size(size)
+
+
+def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
+    """The size of the stage results that a frame reads, which is used as its own size; None if it reads none."""
+    stages = context.remembered(Stages)
+    if not stages:
+        return None
+    sizes = [stages[ids].size for ids in mapped_nodes(frame) if ids in stages]
+    known = [size.bytes for size in sizes if size is not None]
+    return sum(known) if known and len(known) == len(sizes) else None

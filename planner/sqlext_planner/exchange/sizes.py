@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.arrow_scan import scan_of
-from sqlext_planner.exchange.driver import Stages
-from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes
-from sqlext_planner.spark.session import arrow_type, cores
+from sqlext_planner.spark.session import arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
     from sqlext_planner.relational.logical_plan import LogicalPlan
-    from sqlext_planner.relational.physical_plan import ExecutionContext
 
 #: The size that Catalyst assumes for a string.
 _TEXT_BYTES = 20
@@ -74,23 +69,3 @@ def row_by_row(size: Size | None, source: StructType, result: StructType) -> Siz
     if size.rows is not None:
         return Size(size.rows * row_bytes(result), size.rows)
     return Size(size.bytes * row_bytes(result) // max(1, row_bytes(source)))
-
-
-def size_of(frame: DataFrame, context: ExecutionContext) -> Size | None:
-    """The size of a frame's rows, from the footers of its files, the estimate of our operators, or Catalyst's."""
-    scan = scan_of(frame, context, 2 * cores(context.spark))
-    if scan is not None:
-        return Size(scan.bytes, scan.rows)
-    staged = staged_bytes(frame, context)
-    size = estimated_bytes(frame) if staged is None else staged
-    return None if size is None else Size(size)
-
-
-def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
-    """The size of the stage results that a frame reads, which is used as its own size; None if it reads none."""
-    stages = context.remembered(Stages)
-    if not stages:
-        return None
-    sizes = [stages[ids].size for ids in mapped_nodes(frame) if ids in stages]
-    known = [size.bytes for size in sizes if size is not None]
-    return sum(known) if known and len(known) == len(sizes) else None

@@ -18,7 +18,7 @@ from sqlext_operators.exchange.stream_placement import StreamPlacement
 
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
-from sqlext_planner.exchange.stream_driver import placement_property
+from sqlext_planner.exchange.stream_settings import placement_property
 from sqlext_planner.spark.query_properties import RunningQuery
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.exchange.driver import BUSY_BYTES
-from sqlext_planner.exchange.sizes import size_of
+from sqlext_planner.exchange.driver import BUSY_BYTES, size_of
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.relational.physical_plan import Rival
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.exchange.driver import Shipment, Wire, memory_bytes, ship
-from sqlext_planner.exchange.sizes import size_of
-from sqlext_planner.exchange.wire import arrow_schema, from_months, months_schema
+from sqlext_planner.exchange.driver import Reporting, Shipment, Wire, memory_bytes, ship, size_of
+from sqlext_planner.exchange.wire import arrow_schema, as_months, from_months, months_schema
 from sqlext_planner.interval_join.choice import TASK_BYTES, IntervalJoinStrategy, final_strategy
 from sqlext_planner.interval_join.inputs import TypedJoin, with_row
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.partitioning import Routing
-from sqlext_planner.interval_join.residuals import completed_rows, residual_line
+from sqlext_planner.interval_join.residuals import residual_line
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,
@@ -283,3 +282,25 @@ def join_by_spark(node: IntervalJoin, left: DataFrame, right: DataFrame) -> Data
     if node.count is not None:
         columns.append(lit(1).cast("bigint").alias(node.count.spark_name))
     return joined.select(*columns)
+
+
+def completed_rows(
+    candidates: DataFrame, typed: TypedJoin, result: StructType, context: ExecutionContext, *, copies: bool = False
+) -> DataFrame:
+    """The join's rows, with the fields of `result`, from its candidate pairs; of undecided `copies` of rows, the copies
+    with ROW and MATCHES."""
+    from pyspark.sql.functions import col, expr
+    from sqlext_operators.interval_join.candidates import NUMBER, CompletionSpec, completed
+    from sqlext_operators.interval_join.spec import ROW
+
+    from sqlext_planner.spark.workers import worker_function
+
+    assert typed.test is not None
+    payload = [typed.spec.left.payload, typed.spec.right.payload if typed.spec.pairs else ()]
+    spec = CompletionSpec.of(typed.spec, tuple(item.name for item in result), undecided=copies)
+    passed = candidates.filter(expr(f"{quoted(NUMBER)} < 0 OR {typed.test.sql()}"))
+    names = [*payload[0], *payload[1], NUMBER, *([ROW] if copies else [])]
+    rows = as_months(passed.select(*(col(quoted(name)) for name in names)))
+    entry = worker_function(Reporting(context.places(), "alone", None).entry(completed, spec))
+    found = rows.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(entry, months_schema(result))
+    return from_months(found, result)

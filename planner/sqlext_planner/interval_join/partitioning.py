@@ -52,8 +52,7 @@ class Routing:
     ) -> Routing:
         """The plan's; that of a sample of the inputs where the plan leaves tiles to the run."""
         from sqlext_planner.exchange.driver import join_partition_count
-        from sqlext_planner.interval_join.samples import run_tiles
-        from sqlext_planner.interval_join.tiles import TIME_RANGE, can_be_cut
+        from sqlext_planner.interval_join.tiles import TIME_RANGE, can_be_cut, run_tiles
 
         partitions = join_partition_count(sizes, context)
         if split is None or (split.partitioning.name == TIME_RANGE and split.partitioning.placement is None):
@@ -234,7 +233,7 @@ def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None
 
     Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
     """
-    from sqlext_planner.exchange.partitioning.choice import Demand
+    from sqlext_planner.exchange.partitioning.loads import Demand
     from sqlext_planner.exchange.partitioning.stream_placing import TABLES, stream_placing
 
     steady = None

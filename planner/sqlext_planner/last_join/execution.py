@@ -115,7 +115,8 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that LAST JOIN does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import Demand, choose_partitioning
+    from sqlext_planner.exchange.partitioning.choice import choose_partitioning
+    from sqlext_planner.exchange.partitioning.loads import Demand
 
     demand = Demand(unbounded="the last row that matches can have any time")
     return choose_partitioning(_inputs(node), demand, catalog, config, node.partitioner)
@@ -275,7 +276,7 @@ def _groups(strategies: Sequence[LastJoinStrategy], typed: Sequence[TypedMatch |
 
 def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
     """Whether the frame is known to have at most `limit` bytes."""
-    from sqlext_planner.exchange.sizes import size_of
+    from sqlext_planner.exchange.driver import size_of
 
     size = size_of(frame, context)
     return size is not None and size.bytes <= limit

@@ -10,8 +10,8 @@ from typing import Literal
 from sqlext_planner.errors import raise_error
 from sqlext_planner.expressions.arithmetic import INTEGERS
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.periods.normal_form import EVERY
 from sqlext_planner.periods.predicates import EmptyPeriods, OpenEnd, Period
+from sqlext_planner.periods.relation_sets import EVERY
 from sqlext_planner.periods.sql import EndTexts
 
 

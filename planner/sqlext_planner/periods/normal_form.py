@@ -7,109 +7,14 @@ rows, so NOT is the complement, OR the union and AND the intersection, in three-
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import combinations, product
-from operator import eq, ge, gt, le, lt
-
-from sqlext_operators.interval_join.conditions import Condition, Operator
-from sqlext_operators.interval_join.passes import passes_for
-from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 
 from sqlext_planner.expressions.nodes import Compare, Expression, Literal
 from sqlext_planner.expressions.typed import Is
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
 from sqlext_planner.periods.predicates import NO_RELATION, AllenRelation, PeriodPredicate, allen_names
-
-#: The names that `allen_relation` gives, in the order of the table.
-ALLEN = tuple(name.removeprefix("allen_") for name, row in RELATIONS.items() if row.strict)
-EVERY = frozenset(ALLEN)
-
-_COMPARED = {"<": lt, "<=": le, "=": eq, ">=": ge, ">": gt}
-_OPERATORS: tuple[Operator, ...] = ("<", "<=", "=", ">=", ">")
-_PAIRS = (("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"))
-
-
-def allowed(terms: Sequence[Condition]) -> frozenset[str]:
-    """The relations for which terms without distances hold."""
-    return frozenset(name for name, ends in _cases().items() if all(_holds(term, ends) for term in terms))
-
-
-def inverse(names: Collection[str]) -> frozenset[str]:
-    """The relations with the two periods exchanged."""
-    return frozenset((RELATIONS[f"allen_{name}"].inverse or "").removeprefix("allen_") for name in names)
-
-
-@cache
-def formulas(names: frozenset[str]) -> tuple[tuple[Condition, ...], ...]:
-    """Formulas of which exactly one holds for each of the relations and none for the others: those with the fewest
-    passes, then the fewest terms. () for no relation; for all of them, two that split all pairs."""
-    mask = sum(1 << place for place, name in enumerate(ALLEN) if name in names)
-    return _cover(mask)[1]
-
-
-@cache
-def _cases() -> dict[str, dict[str, int]]:
-    """Ends for which each relation holds."""
-    found: dict[str, dict[str, int]] = {}
-    for c, d in combinations(range(8), 2):
-        ends = {"a": 2, "b": 5, "c": c, "d": d}
-        name = next(name for name in ALLEN if all(_holds(term, ends) for term in RELATIONS[f"allen_{name}"].terms))
-        found.setdefault(name, ends)
-    return found
-
-
-def _holds(term: Condition, ends: dict[str, int]) -> bool:
-    return bool(_COMPARED[term.operator](ends[term.left], ends[term.right]))
-
-
-@cache
-def _convex() -> dict[int, tuple[Condition, ...]]:
-    """The sets that are a conjunction of comparisons of ends, with their shortest one. A relation is a bit of a set,
-    in the order of ALLEN."""
-    cases = [_cases()[name] for name in ALLEN]
-    options: list[list[tuple[int, Condition | None]]] = []
-    for left, right in _PAIRS:
-        terms = [Condition(left, operator, right) for operator in _OPERATORS]
-        masks = [sum(1 << place for place, ends in enumerate(cases) if _holds(term, ends)) for term in terms]
-        options.append([((1 << len(ALLEN)) - 1, None), *zip(masks, terms, strict=True)])
-    found: dict[int, tuple[Condition, ...]] = {}
-    for chosen in product(*options):
-        mask = chosen[0][0] & chosen[1][0] & chosen[2][0] & chosen[3][0]
-        terms_of = tuple(term for _, term in chosen if term is not None)
-        if mask and terms_of and (mask not in found or _length(terms_of) < _length(found[mask])):
-            found[mask] = terms_of
-    return found
-
-
-def _length(terms: Sequence[Condition]) -> tuple[int, int]:
-    return len(terms), sum(term.operator in ("<=", ">=") for term in terms)
-
-
-@cache
-def _passes(mask: int) -> int:
-    return len(passes_for(_convex()[mask], LEFT_PERIOD, RIGHT_PERIOD))
-
-
-@cache
-def _cover(mask: int) -> tuple[tuple[int, int], tuple[tuple[Condition, ...], ...]]:
-    """((passes, terms), formulas) of the best split of a set."""
-    if not mask:
-        return (0, 0), ()
-    if mask in _convex():  # at most two passes, and what two sets take at least
-        return (_passes(mask), len(_convex()[mask])), (_convex()[mask],)
-    lowest = mask & -mask
-    best: tuple[tuple[int, int], tuple[tuple[Condition, ...], ...]] | None = None
-    for own, terms in _convex().items():
-        if own & ~mask or not own & lowest:
-            continue
-        (passes, length), rest = _cover(mask & ~own)
-        cost = passes + _passes(own), length + len(terms)
-        if best is None or cost < best[0]:
-            best = cost, (terms, *rest)
-    assert best is not None  # each relation alone is such a set
-    return best
+from sqlext_planner.periods.relation_sets import EVERY, inverse
 
 
 def period_form(condition: Expression, truth: bool) -> Expression | None:

@@ -10,7 +10,7 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import Relation
 
 from sqlext_planner.markup import Markup
-from sqlext_planner.periods.placements import LEFT, LINE, Placements, Reach
+from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
 from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, words
 
 if TYPE_CHECKING:

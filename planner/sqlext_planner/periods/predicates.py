@@ -14,7 +14,7 @@ from sqlext_operators.interval_join.relations import RELATIONS, Relation
 
 from sqlext_planner.errors import Span, raise_error
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
-from sqlext_planner.periods.normal_form import ALLEN, allowed, formulas
+from sqlext_planner.periods.relation_sets import ALLEN, allowed, formulas
 from sqlext_planner.periods.sql import EndTexts
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
-from pyspark.errors import StreamingQueryException
 from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner import __version__
@@ -350,6 +349,7 @@ _STOPPED = "CapturedStreamingQueryException"
 
 def _with_task_errors(make: Callable[..., BaseException]) -> Callable[..., BaseException]:
     """`make`, which gives an exception of Spark's, or the error of ours that this carries."""
+    from pyspark.errors import StreamingQueryException
 
     def made(*given: Any, **named: Any) -> BaseException:
         error = make(*given, **named)

@@ -12,8 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlext_operators.window.group_aggregate import GroupAggregateSpec, empty_group
-from sqlext_operators.window.spec import Call
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
@@ -41,7 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
-    from sqlext_operators.window.group_aggregate import GroupOperatorSpec
+    from sqlext_operators.window.group_aggregate import GroupAggregateSpec, GroupOperatorSpec
+    from sqlext_operators.window.spec import Call
 
 
 @dataclass(frozen=True)
@@ -161,6 +160,8 @@ class GroupInputs:
             StructField(call.output, result_type(logical, call, kinds, types)) for logical, call in calls.items()
         ]
         conf = child.sparkSession.conf
+        from sqlext_operators.window.group_aggregate import GroupAggregateSpec
+
         spec = GroupAggregateSpec(
             tuple(calls.values()),
             every_row=bool(node.items),
@@ -195,6 +196,8 @@ class GroupInputs:
     @cached_property
     def _empty(self) -> dict[str, Any]:
         kinds = {item.name: shippable(item, None) for item in self.frame.schema}
+        from sqlext_operators.window.group_aggregate import empty_group
+
         return dict(empty_group(self.spec, {name: kinds[name] for name in self._args}).to_pylist()[0])
 
 

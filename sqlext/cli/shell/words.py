@@ -19,7 +19,7 @@ from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 
 from sqlext.syntax.clauses import CLAUSES, Clause, clause_words
 from sqlext.syntax.dialect import SqlExt
-from sqlext.syntax.period_nodes import PHRASES
+from sqlext.syntax.nodes import PHRASES
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.typos import FIRST_WORDS, LATER_WORDS
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from sqlext_planner.exchange.driver import Shipment, run_stage, ship, upstream_of
-from sqlext_planner.exchange.sizes import Size, staged_bytes
+from sqlext_planner.exchange.driver import Shipment, run_stage, ship, staged_bytes, upstream_of
+from sqlext_planner.exchange.sizes import Size
 from sqlext_planner.relational.physical_plan import ExecutionContext
 
 from sqlext import Session

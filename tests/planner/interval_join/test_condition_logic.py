@@ -13,8 +13,8 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.interval_join.left_to_spark import reason
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.periods.functions import PeriodFunction
-from sqlext_planner.periods.normal_form import ALLEN
 from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate
+from sqlext_planner.periods.relation_sets import ALLEN
 from sqlext_planner.relational.logical_plan import LogicalPlan
 
 from sqlext.analyzer import analyze

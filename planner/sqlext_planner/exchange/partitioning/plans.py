@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from sqlext_operators.exchange.placement import KeyPlace, Placement
 
-from sqlext_planner.exchange.partitioning.choice import Demand
-from sqlext_planner.exchange.partitioning.loads import Loads, Units, slot_of
+from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Units, slot_of
 from sqlext_planner.exchange.partitioning.splitting import minimal_splits, spread, teams_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.partitioning.choice import Demand
-from sqlext_planner.exchange.partitioning.loads import pairs_of_owned
+from sqlext_planner.exchange.partitioning.loads import Demand, pairs_of_owned
 from sqlext_planner.exchange.partitioning.plans import (
     Exchange,
     PartitionPlan,

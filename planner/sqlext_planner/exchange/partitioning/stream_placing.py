@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.exchange.partitioning.choice import HASH, Demand
+from sqlext_planner.exchange.partitioning.choice import HASH
+from sqlext_planner.exchange.partitioning.loads import Demand
 from sqlext_planner.relational.nodes import PartitionerHint
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
+from sqlext_planner.umjoin.choose.partitioning import umjoin_partitioning, umjoin_placing
 from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec, UMJoinCascadeExec, cascade
-from sqlext_planner.umjoin.execute.exchanged import umjoin_partitioning, umjoin_placing
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, counted, factorise

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.arrays import Float64s
+from sqlext_planner.exchange.partitioning.partitioners import DynamicSchedule
 from sqlext_planner.exchange.partitioning.plans import Options
-from sqlext_planner.exchange.partitioning.splitting import DynamicSchedule
 
 
 def key_counts(keys: int) -> Float64s:

@@ -18,7 +18,7 @@ from sqlext_operators.interval_join.spec import Kind
 from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_rows import StreamRows, other_side
 from sqlext_operators.interval_join.stream_sides import SIDES
-from sqlext_planner.exchange.partitioning.choice import Demand
+from sqlext_planner.exchange.partitioning.loads import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 from tests.operators.interval_join.interval_data import CASES, named

@@ -1,9 +1,6 @@
-"""The tokens of numbers, and of names that begin with digits, as Spark's lexer forms them (SqlBaseLexer.g4).
+"""The tokens of a text as Spark reads them: numbers, names that begin with digits, words that become names.
 
-sqlglot's differ: it takes a sign after the whole exponent of ``1e3-1``, makes two tokens of ``.5e3`` and ``0x1F``, and
-one of ``1..2``. Of a number and a name that begin at the same place the longer is the token, of two as long the number:
-``1e3`` is a number, ``1e3x`` and ``1_000`` are names. A number with a point is none if a letter, a digit or an
-underscore follows it: in ``t.1st`` the point stands alone.
+Numbers are formed as Spark's lexer forms them (SqlBaseLexer.g4).
 """
 
 from __future__ import annotations
@@ -92,3 +89,44 @@ def _is_hex(tokens: list[Token]) -> bool:
     last = tokens[-1]
     named = len(tokens) > 1 and tokens[-2].token_type == TokenType.DOT
     return last.token_type == TokenType.VAR and last.text in ("x", "X") and not named
+
+
+_QUANTIFIERS = (TokenType.ALL, TokenType.DISTINCT)
+_WORDS = (*_QUANTIFIERS, TokenType.WINDOW)
+#: Words before DISTINCT where it is not a name: UNION DISTINCT, IS [NOT] DISTINCT FROM.
+_SET_WORDS = ("UNION", "INTERSECT", "EXCEPT", "MINUS", "IS", "NOT")
+#: What cannot begin an expression: the word before it is a name.
+_ENDS = frozenset(
+    ", ) ; . = == <=> != <> < > <= >= / % || & | ^ << >> >>> :: ] AS FROM BETWEEN DIV".split()  # noqa: SIM905 - a table
+)
+
+
+def words_as_names(tokens: list[Token]) -> list[Token]:
+    """The tokens, with ALL, DISTINCT and WINDOW as names where Spark reads them as names."""
+    if not any(token.token_type in _WORDS for token in tokens):
+        return tokens
+    texts = ["" if token.token_type == TokenType.STRING else token.text.upper() for token in tokens]
+    return [_name(token) if _is_name(tokens, texts, at) else token for at, token in enumerate(tokens)]
+
+
+def _is_name(tokens: list[Token], texts: list[str], at: int) -> bool:
+    token = tokens[at]
+    if token.token_type == TokenType.WINDOW:
+        return texts[at + 1 : at + 2] == ["("]
+    if token.token_type not in _QUANTIFIERS:
+        return False
+    before = texts[at - 1] if at else ""
+    after = texts[at + 1] if at + 1 < len(tokens) else ";"
+    if after == "*":  # SELECT ALL * FROM t, SELECT all * 2 FROM t
+        is_end = at + 2 < len(tokens) and texts[at + 2] not in (",", ")", ";", "FROM", "EXCEPT", "WHERE", "")
+    else:
+        is_end = after in _ENDS
+    if before in ("SELECT", "(") or (at > 0 and tokens[at - 1].token_type == TokenType.HINT):
+        return is_end
+    if token.token_type == TokenType.ALL:
+        return False  # sqlglot already reads it as a name where it is not the quantifier
+    return before not in _SET_WORDS
+
+
+def _name(token: Token) -> Token:
+    return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
