@@ -147,7 +147,7 @@ def _staged(
     settings: SqlSettings,
     analyze: bool,
 ) -> StagedPlan:
-    from sqlext.run.large_texts import LARGE, may_be_ours
+    from sqlext.run.unplanned import LARGE, joins_nothing, may_be_ours
     from sqlext.syntax.parser import Statement, parse
 
     explain = _EXPLAIN.match(sql)
@@ -179,6 +179,8 @@ def _staged(
     if statement.kind == "spark" or refusal is not None:
         return passed
     may_pass = plain and not statement.uses_extension
+    if may_pass and mode is None and not config.always_lower and joins_nothing(statement):
+        return passed
     try:
         return _planned(passed, catalog, config, settings)
     except SqlExtError as error:
@@ -231,9 +233,11 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
         check_hidden(analyzed, hidden)
         config = replace(config, umjoin_strategy="cascade")
     trace = Optimizer().optimize(analyzed)
+    asked_for = operators_asked_for(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)
-        refuse_unfollowed(trace.final)
+        if asked_for:
+            refuse_unfollowed(trace.final)
     except UnsupportedError as error:  # without our syntax, one of our hints has asked for the operator
         raise error.about_hint() from None
     physical = plan_physical(trace.final, config, catalog)
@@ -242,7 +246,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
     lowered = statement.uses_extension or (asked and statement.kind == "query")
     # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
-    ours = statement.uses_extension or extensions or operators_asked_for(analyzed)
+    ours = statement.uses_extension or extensions or asked_for
     if mode == "analyze" and not ours:
         _refuse_endless(analyzed)
     passthrough = hidden is not None or (not extensions and not lowered) or (not ours and is_streaming(analyzed))

@@ -9,8 +9,8 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.explain.pages import explain_text
-from sqlext.run.large_texts import LARGE
 from sqlext.run.pipeline import stage
+from sqlext.run.unplanned import LARGE
 
 COLUMNS = {"k": "int", "s": "string", "ts": "timestamp", "v": "bigint", "x": "double"}
 CATALOG = DictCatalog(dict.fromkeys("lrt", COLUMNS), streams="lr")

@@ -10,8 +10,8 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog import DictCatalog
-from sqlext.run.large_texts import may_be_ours
 from sqlext.run.pipeline import StagedPlan, stage
+from sqlext.run.unplanned import may_be_ours
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.parser import parse
 

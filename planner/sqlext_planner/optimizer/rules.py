@@ -301,7 +301,7 @@ _DROPS: dict[JoinKind, tuple[tuple[bool, bool], tuple[bool, bool]]] = {
 }
 
 
-@rule(order="root")
+@rule(order="root", on=(Join,))
 def simplify_outer_join(root: LogicalPlan) -> LogicalPlan | None:
     """``Filter(u.y > 3, t LEFT JOIN u)`` -> ``Filter(u.y > 3, t JOIN u)``: a NULL is not above 3.
 

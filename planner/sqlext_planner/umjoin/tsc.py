@@ -14,7 +14,7 @@ from sqlext_planner.umjoin.find.multi_join_nodes import LEAST_INPUTS, get_multi_
 from sqlext_planner.umjoin.nodes import UMJoin
 
 
-@rule(order="root")
+@rule(order="root", on=(Join,))
 def tsc(root: LogicalPlan) -> LogicalPlan | None:
     """Algorithm 1, Two-Step-Convert: find groups of joins, then replace each group of 3 inputs or more by a UMJoin.
 

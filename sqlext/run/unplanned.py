@@ -1,16 +1,24 @@
-"""Recognises by its words, without tokenizing it, a long text that cannot use the extension.
+"""Ordinary statements that go to Spark without being planned, since no plan of ours could be better.
 
-Planning costs some 10 microseconds a character. A generated list of 100,000 values would pay seconds for a plan that is
-Spark's anyway; a statement for which our plan is worth having is short.
+A long text costs some 10 microseconds a character to plan. A generated list of 100,000 values would pay seconds for a
+plan that is Spark's anyway; a statement for which our plan is worth having is short. It is recognised by its words,
+without tokenizing it. And what our operators could do for an ordinary statement are joins: a query that reads one
+relation has none.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from sqlext.syntax.calls import EXTENSION_FUNCTIONS, names_period_function
 from sqlext.syntax.hint_nodes import SWEEP, UMJOIN
 from sqlext.syntax.nodes import PHRASES
+
+if TYPE_CHECKING:
+    from sqlext.syntax.parser import Statement
 
 #: Characters beyond which an ordinary statement goes to Spark without being planned: half a second of planning.
 LARGE = 60_000
@@ -37,3 +45,9 @@ def may_be_ours(text: str) -> bool:
     if words & _WORDS or any(together <= words for together in _TOGETHER) or _UNION.search(upper):
         return True
     return any(word.startswith(_FUNCTION_PREFIXES) or names_period_function(word) for word in words)
+
+
+def joins_nothing(statement: Statement) -> bool:
+    """Whether the query of an ordinary statement reads one relation at most, and asks for nothing by a hint."""
+    assert statement.query is not None
+    return all(node is statement.query for node in statement.query.find_all(exp.Join, exp.Lateral, exp.Query, exp.Hint))
