@@ -20,7 +20,7 @@ from sqlext_planner.exchange.wire import arrow_schema, months_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
-    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.exchange.wire import Size
 
 FROM = 0
 #: Rows of FROM that are sent together, and bytes of an output batch, as the real operators have them.

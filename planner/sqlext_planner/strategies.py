@@ -11,7 +11,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.early.nodes import EarlyAggregate
 from sqlext_planner.early_windows.nodes import EarlyWindows
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
-from sqlext_planner.exchange.sizes import dtype_bytes
+from sqlext_planner.exchange.wire import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin

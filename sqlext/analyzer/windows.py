@@ -14,14 +14,14 @@ from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import calls, definitions, rankings
+from sqlext.analyzer import calls, computed_calls, definitions
 from sqlext.analyzer.call_forms import called, is_scalar, ordered_call
+from sqlext.analyzer.computed_calls import count_at, has_inner_calls, plan_nested
 from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls
-from sqlext.analyzer.nested import count_at, has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import span_of
@@ -38,7 +38,7 @@ class _Pending:
 
     definition: Definition
     calls: dict[str, Call] = field(default_factory=dict)
-    parts: dict[rankings.Part, Column] = field(default_factory=dict)
+    parts: dict[computed_calls.Part, Column] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
 
 
@@ -102,7 +102,7 @@ class BlockWindows:
                 )
 
     def _is_ranking(self, call: exp.Window) -> bool:
-        return rankings.is_ranking(call.this) and not self._context.openmldb
+        return computed_calls.is_ranking(call.this) and not self._context.openmldb
 
     def _text(self, node: exp.Expr) -> str:
         return self._context.slice(span_of(node))
@@ -112,7 +112,7 @@ class BlockWindows:
         ordered = ordered_call(call.this)
         inner = ordered or call.this
         if self._is_ranking(call):
-            for number in rankings.parts_of(call.this, pending.definition.node):
+            for number in computed_calls.parts_of(call.this, pending.definition.node):
                 pending.parts.setdefault(number, self._names.column(number.replace(" ", "_")))
             self._rankings[id(call)] = (call.this, pending)
             return
@@ -152,13 +152,13 @@ class BlockWindows:
             ties = position if number or reordered else None
             wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named, ties)
             if group.parts:
-                child = self._with_phase(rankings.counted(wanted, group.parts, child))
+                child = self._with_phase(computed_calls.counted(wanted, group.parts, child))
             else:
                 child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
         for key, (node, group) in self._rankings.items():
-            columns = [group.parts[part] for part in rankings.parts_of(node, group.definition.node)]
+            columns = [group.parts[part] for part in computed_calls.parts_of(node, group.definition.node)]
             wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named)
-            self._texts[key] = rankings.expression(wanted, node, columns)
+            self._texts[key] = computed_calls.expression(wanted, node, columns)
         for key, inner in self._expressions.items():
             builder = self._builder()
             self._texts[key] = builder.opaque(inner)
@@ -266,7 +266,7 @@ def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
 
 
 def _plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
-    """`source` with one more column for each call. Calls with aggregates in their arguments come last (nested.py)."""
+    """`source` with one more column for each call; those with aggregates in their arguments come last."""
     builder = ExpressionBuilder(wanted.context, wanted.call_scope, wanted.env)
     flat = [(call, _flat_call(builder, call)) for call in found]
     made = [made for _, made in flat if made is not None]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
-from sqlext_planner.relational.spark_errors import sentences
+from sqlext_planner.relational.physical_plan import sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.spark.versions import condition_name, text_places

@@ -10,7 +10,7 @@ from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import conjuncts
 from sqlext_planner.markup import Markup, tag
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.spark_errors import place_of
+from sqlext_planner.relational.physical_plan import place_of
 
 #: Between two lines of a mark: line breaks and indentation, which are not underlined.
 _INDENT = re.compile(r"(\s*\n\s*)")

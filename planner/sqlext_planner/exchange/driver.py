@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import LEAST_TASK_BYTES, ArrowScan, scan_of, task_rows
 from sqlext_planner.exchange.figures import Measuring
-from sqlext_planner.exchange.sizes import Size
-from sqlext_planner.exchange.wire import from_months, months_schema
+from sqlext_planner.exchange.wire import Size, from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes, output_ids, selection_above_map
 from sqlext_planner.spark.session import arrow_type, cores
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.scatter import Before, Upstream
 
     from sqlext_planner.exchange.figures import Measures, Step, StepKind
-    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.exchange.wire import Size
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
 

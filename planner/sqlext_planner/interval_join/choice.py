@@ -14,7 +14,7 @@ from sqlext_planner.relational.physical_plan import Rival
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.inputs import TypedJoin
     from sqlext_planner.relational.physical_plan import ExecutionContext
@@ -183,7 +183,7 @@ def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
 
 
 def _frame_rows(frame: DataFrame, size: Size | None) -> int | None:
-    from sqlext_planner.exchange.sizes import row_bytes
+    from sqlext_planner.exchange.wire import row_bytes
 
     if size is None:
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, Refused
     from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
-    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.inputs import TypedJoin
     from sqlext_planner.interval_join.samples import JoinSample
     from sqlext_planner.relational.physical_plan import ExecutionContext

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlext_operators.interval_join.tiles import Tiles
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.exchange.wire import Size
 
 
 #: Sampled rows of both sides together; the depth of a tile is then known to about 1 % of all rows.

@@ -122,7 +122,7 @@ def join_by_exchange(
     The right sides agree in `TypedMatch.key_families`. Raises ConfigurationError if the workers lack the package.
     """
     from sqlext_planner.exchange.driver import Shipment, ship
-    from sqlext_planner.exchange.sizes import row_by_row
+    from sqlext_planner.exchange.wire import row_by_row
 
     shipped = ShippedJoin.of(left, rights)
     sides = shipped.sides

@@ -254,7 +254,7 @@ class PlanNumbers:
 def apply_rule(rule: Rule, plan: LogicalPlan) -> LogicalPlan:
     """The plan with one rule applied everywhere once; the same object if the rule changed nothing."""
     if rule.order == "root":
-        new = rule(plan)
+        new = rule(plan) if rule.may_match(plan) else None
         return plan if new is None else new
     return _Pass(rule, _shared_nodes(plan), {}).whole(plan)
 

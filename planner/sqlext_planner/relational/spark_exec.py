@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, GroupedData
 
+    from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial
+
+
 #: The DataFrame API's names for the kinds of joins.
 SPARK_JOINS = {
     "inner": "inner",

@@ -51,7 +51,7 @@ class WindowUnionExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key, order, union or argument types that do not fit, UnsupportedError for a
         column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.exchange.sizes import row_by_row
+        from sqlext_planner.exchange.wire import row_by_row
         from sqlext_planner.window.inputs import WindowInputs
 
         frames = [execute_cached(plan, context) for plan in self.inputs]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 from sqlext_planner.exchange.arrow_scan import plain_files
-from sqlext_planner.exchange.sizes import Size, row_by_row, row_bytes
+from sqlext_planner.exchange.wire import Size, row_by_row, row_bytes
 
 from sqlext import Session
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from sqlext_planner.exchange.driver import Shipment, run_stage, ship, staged_bytes, upstream_of
-from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.exchange.wire import Size
 from sqlext_planner.relational.physical_plan import ExecutionContext
 
 from sqlext import Session

@@ -9,7 +9,7 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
-from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.exchange.wire import Size
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.interval_join.choice import broadcast_pays, may_leave

@@ -183,7 +183,7 @@ class WantedPartitioning:
         hint asks for a partitioner.
         """
         from sqlext_planner.exchange.driver import partitions_for
-        from sqlext_planner.exchange.sizes import plan_row_bytes
+        from sqlext_planner.exchange.wire import plan_row_bytes
 
         asked = hint.name if hint is not None else None if config.partitioner == "auto" else config.partitioner
         known = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)

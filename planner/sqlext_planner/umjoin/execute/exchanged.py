@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.driver import BUSY_BYTES, Shipment, join_partition_count, memory_bytes, ship, size_of
-from sqlext_planner.exchange.sizes import Size
-from sqlext_planner.exchange.wire import arrow_schema, from_months, months_schema
+from sqlext_planner.exchange.wire import Size, arrow_schema, from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 
 if TYPE_CHECKING:
