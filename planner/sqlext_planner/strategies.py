@@ -16,17 +16,9 @@ from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
+from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import (
-    Aggregate,
-    Filter,
-    Join,
-    JoinKind,
-    Project,
-    Scan,
-    SparkRelation,
-    SubqueryAlias,
-)
+from sqlext_planner.relational.nodes import Aggregate, Filter, Project, Scan, SparkRelation, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
 from sqlext_planner.relational.streams import input_error, stream_spans

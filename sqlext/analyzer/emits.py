@@ -20,8 +20,9 @@ from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction
 from sqlext_planner.early.time_windows import TimeWindow, time_window
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction, conjuncts
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, Project
+from sqlext_planner.relational.nodes import Filter, Project
 from sqlglot import exp
 
 from sqlext.analyzer import emit_windows, joins, subquery_plans

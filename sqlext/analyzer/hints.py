@@ -9,8 +9,9 @@ from functools import partial
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.joins import Join, PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Hint, Join, Limit, PartitionerHint, Project, Sort, UMJoinHint
+from sqlext_planner.relational.nodes import Hint, Limit, Project, Sort
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context

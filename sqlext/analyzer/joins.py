@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, JoinKind, Project, Values
+from sqlext_planner.relational.nodes import Project, Values
 from sqlglot import exp
 
 from sqlext.analyzer import last_joins, relations

@@ -9,8 +9,9 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.patterns import holds_subquery
 from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias, Window
+from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias, Window
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 from sqlglot import exp
 

@@ -12,8 +12,9 @@ from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
 from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.predicates import Amount, PeriodPredicate
 from sqlext_planner.periods.types import PeriodEnd, check_period_types, common_type
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join
+from sqlext_planner.relational.nodes import Filter
 from sqlext_planner.relational.subquery import Subquery
 
 from sqlext.analyzer import Options, analyze

@@ -7,7 +7,8 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.relational.nodes import Join, SparkRelation
+from sqlext_planner.relational.joins import Join
+from sqlext_planner.relational.nodes import SparkRelation
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog

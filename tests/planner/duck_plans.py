@@ -7,8 +7,9 @@ import re
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project, Scan
+from sqlext_planner.relational.nodes import Aggregate, Filter, Project, Scan
 
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN", "cross": "CROSS JOIN"}
 #: Spark's words for what DuckDB calls otherwise. Its sums of integers are wider, so that try_sum is sum.

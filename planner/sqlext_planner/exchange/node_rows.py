@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.figures import NodeFigures
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (
     Aggregate,
     Distinct,
     Filter,
     Hint,
-    Join,
     Limit,
     Output,
     Project,

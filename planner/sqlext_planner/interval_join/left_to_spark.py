@@ -11,8 +11,9 @@ from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.interval_join.conditions import IntervalTerms, read_condition
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, Period, PeriodPredicate
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, SparkRelation
+from sqlext_planner.relational.nodes import Filter, SparkRelation
 from sqlext_planner.relational.subquery import subqueries
 
 _PERIODS = (PeriodPredicate, AllenRelation, PeriodFunction)

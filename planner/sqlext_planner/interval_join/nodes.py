@@ -14,8 +14,8 @@ from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.interval_join.open_ends import open_period
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
+from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
-from sqlext_planner.relational.nodes import PartitionerHint
 from sqlext_planner.relational.streams import event_times
 
 #: `count`: the left rows that have a match, with the number of their matches in the column `IntervalJoin.count`.

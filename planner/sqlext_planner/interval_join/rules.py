@@ -12,8 +12,9 @@ from sqlext_planner.interval_join.conditions import IntervalTerms, guard, mirror
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.periods.predicates import PeriodPredicate
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Join, Project, filtered
+from sqlext_planner.relational.nodes import Aggregate, Project, filtered
 from sqlext_planner.relational.plan_patterns import has_each_once, relation_names
 from sqlext_planner.relational.streams import is_streaming
 

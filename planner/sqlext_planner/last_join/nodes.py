@@ -9,8 +9,9 @@ from functools import cached_property
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, with_fields
-from sqlext_planner.relational.nodes import PartitionerHint, filtered
+from sqlext_planner.relational.nodes import filtered
 
 
 @dataclass(frozen=True)

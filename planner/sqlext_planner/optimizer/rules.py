@@ -16,8 +16,9 @@ from sqlext_planner.expressions.patterns import is_deterministic, is_generator, 
 from sqlext_planner.expressions.truth import Truth
 from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.periods.normal_form import merged_periods, period_form
+from sqlext_planner.relational.joins import Join, JoinKind, holds
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, JoinKind, Project, SubqueryAlias, filtered, holds
+from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias, filtered
 
 
 @rule(order="bottom_up", on=(SubqueryAlias, Project))

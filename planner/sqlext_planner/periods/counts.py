@@ -9,8 +9,9 @@ from sqlext_planner.expressions.nodes import Column, NamedExpr
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, EmptyPeriods, Period, PeriodPredicate
 from sqlext_planner.periods.sql import EndTexts
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, Project
+from sqlext_planner.relational.nodes import Filter, Project
 
 _START, _END = Column("", "start"), Column("", "end")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlext_planner.expressions.nodes import RANDOM, Column, Expression
 from sqlext_planner.expressions.patterns import is_generator
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (
     Aggregate,
     Distinct,
     Filter,
     Hint,
-    Join,
     Limit,
     Project,
     Sort,

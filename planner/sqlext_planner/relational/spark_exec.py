@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Expression, Literal, NamedExpr, ShownCall, conjuncts
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import (
     Aggregate,
     Distinct,
     Filter,
     Hint,
-    Join,
     Limit,
     Output,
     Project,

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, Project, Scan, SparkRelation, SubqueryAlias
+from sqlext_planner.relational.nodes import Project, Scan, SparkRelation, SubqueryAlias
 from sqlext_planner.relational.subquery import own_subqueries
 
 _HELP = (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
+from sqlext_planner.relational.joins import PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, relation_name, with_fields
-from sqlext_planner.relational.nodes import PartitionerHint, UMJoinHint
 
 if TYPE_CHECKING:
     from sqlext_planner.picture import Picture

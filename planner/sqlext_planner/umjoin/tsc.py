@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.optimizer.executor import rule
+from sqlext_planner.relational.joins import Join, UMJoinHint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, UMJoinHint
 from sqlext_planner.relational.plan_patterns import relation_names
 from sqlext_planner.umjoin.find.groups import MultiJoinGroup, can_be_multi_join_group_member, create_multi_join_groups
 from sqlext_planner.umjoin.find.multi_join_nodes import LEAST_INPUTS, get_multi_join_node

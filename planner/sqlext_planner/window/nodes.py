@@ -13,6 +13,7 @@ from sqlext_operators.window.spec import Call, Scalar
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
 from sqlext_planner.expressions.patterns import is_exact, reads_only
+from sqlext_planner.relational.joins import PartitionerHint, holds
 from sqlext_planner.relational.logical_plan import (
     Built,
     Field,
@@ -24,7 +25,7 @@ from sqlext_planner.relational.logical_plan import (
     relation_name,
     with_fields,
 )
-from sqlext_planner.relational.nodes import PartitionerHint, SortKey, by_position, exactly, filtered, holds
+from sqlext_planner.relational.nodes import SortKey, by_position, exactly, filtered
 from sqlext_planner.window.frame import WindowFrame
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.plan_format import tree_text
-from sqlext_planner.relational.nodes import Filter, Join
+from sqlext_planner.relational.joins import Join
+from sqlext_planner.relational.nodes import Filter
 from sqlext_planner.relational.spark_exec import SparkExec
 
 from sqlext.catalog import DictCatalog

@@ -10,8 +10,9 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.errors import AnalysisError, InternalError
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, Rule, RuleExecutor, rule
 from sqlext_planner.optimizer.rules import merge_filters
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, Limit, Scan, SetOperation, SubqueryAlias
+from sqlext_planner.relational.nodes import Filter, Limit, Scan, SetOperation, SubqueryAlias
 
 from tests.planner.plans import col, compare, output, project, scan, window_union
 

@@ -9,8 +9,9 @@ from sqlext_planner.expressions.nodes import SparkExpr
 from sqlext_planner.expressions.patterns import is_generator, is_movable
 from sqlext_planner.optimizer.executor import apply_rule
 from sqlext_planner.optimizer.rules import merge_projects, prune_columns, push_filter
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, Project, Scan, SetOperation, SparkRelation
+from sqlext_planner.relational.nodes import Project, Scan, SetOperation, SparkRelation
 from sqlext_planner.relational.plan_patterns import same_query
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowUnion

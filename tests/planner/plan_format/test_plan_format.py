@@ -10,7 +10,8 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.nodes import Literal
 from sqlext_planner.plan_format import dot, mermaid, side_by_side, trace_text, tree_json, tree_text
-from sqlext_planner.relational.nodes import Join, Limit, Sort, SortKey, Values
+from sqlext_planner.relational.joins import Join
+from sqlext_planner.relational.nodes import Limit, Sort, SortKey, Values
 from sqlext_planner.strategies import contains_extension, plan_physical
 
 from tests.planner.plans import Filter, SubqueryAlias, col, compare, output, project, scan, window_union

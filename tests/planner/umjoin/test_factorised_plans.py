@@ -6,7 +6,8 @@ import pytest
 from sqlext_planner.batches import Optimizer
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.expressions.patterns import aggregate_calls, function_of
-from sqlext_planner.relational.nodes import Aggregate, Join
+from sqlext_planner.relational.joins import Join
+from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
 from sqlext_planner.umjoin.nodes import UMJoin
 

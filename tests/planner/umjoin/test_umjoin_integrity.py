@@ -19,8 +19,9 @@ from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.nodes import Filter, Join, Project, Scan
+from sqlext_planner.relational.nodes import Filter, Project, Scan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.umjoin.execute.cascade import cascade

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
 
     from sqlext_planner.exchange.partitioning.plans import Copies, Partitioner
-    from sqlext_planner.relational.nodes import PartitionerHint
+    from sqlext_planner.relational.joins import PartitionerHint
 
 
 #: Seconds that a core needs to move a row, and those for a unit of work (a row in its partition). Suite `skew`,

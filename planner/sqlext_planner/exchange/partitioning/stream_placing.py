@@ -9,7 +9,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.choice import HASH
 from sqlext_planner.exchange.partitioning.loads import Demand
-from sqlext_planner.relational.nodes import PartitionerHint
+from sqlext_planner.relational.joins import PartitionerHint
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.key_counts import CountedInputs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import relation_name
-from sqlext_planner.relational.nodes import PartitionerHint
 from sqlext_planner.umjoin.execute.keys import class_type
 from sqlext_planner.umjoin.execute.split import UMJoinSplit
 from sqlext_planner.umjoin.execute.stream_execution import endless

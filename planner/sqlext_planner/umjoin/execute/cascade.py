@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.nodes import Join, JoinKind, Project
+from sqlext_planner.relational.nodes import Project
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, filtered_by_spark
 from sqlext_planner.umjoin.find.groups import UMJoinGroup

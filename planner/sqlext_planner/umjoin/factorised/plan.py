@@ -10,8 +10,9 @@ from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, Spar
 from sqlext_planner.expressions.patterns import function_of
 from sqlext_planner.expressions.typed import Call
 from sqlext_planner.expressions.weighted_aggregates import weighted
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Join, Project
+from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
 from sqlext_planner.umjoin.factorised.members import Members, members
 from sqlext_planner.umjoin.factorised.query import Query, Result, over_join, read_query

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.relational.joins import Join, PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
-from sqlext_planner.relational.nodes import Filter, Join, PartitionerHint, Project, SubqueryAlias, UMJoinHint
+from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.plan_patterns import is_single_row
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
-from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
+from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.umjoin.find.groups import MultiJoinGroup
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
