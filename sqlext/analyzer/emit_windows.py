@@ -20,7 +20,7 @@ from sqlext_planner.relational.nodes import Filter, Project
 from sqlext_planner.window.nodes import WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import joins, spark_word, subquery_plans
+from sqlext.analyzer import block_check, joins, subquery_plans
 from sqlext.analyzer.computed_calls import has_inner_calls
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definitions
@@ -76,8 +76,8 @@ class _EmitWindows:
         items = select_items(self.context, self.node, scope)
         calls = [call for item in items if item.node is not None for call in outer_calls(item.node)]
         definitions = Definitions(self.context, self.node, calls)
-        said = spark_word.word(self.context, self.node, self.env, scope, items, definitions)
-        items = said.named(items)
+        verdict = block_check.check_block(self.context, self.node, self.env, scope, items, definitions)
+        items = verdict.named(items)
         for item in items:
             self._check_item(item, definitions)
         names = ComputedNames()
@@ -91,7 +91,7 @@ class _EmitWindows:
         plan = windows.plan(roots, plan)
         self._check_windows(plan)
         result = self._result(items, plan, windows, names, scope, found)
-        said.check()
+        verdict.check()
         return result
 
     def _filtered(self, plan: LogicalPlan, scope: Scope) -> LogicalPlan:

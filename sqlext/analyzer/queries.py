@@ -10,13 +10,13 @@ from sqlglot import exp
 
 from sqlext.analyzer import (
     aggregates,
+    block_check,
     emits,
     hints,
     joins,
     ordering,
     relations,
     spark_blocks,
-    spark_word,
     subqueries,
     subquery_plans,
 )
@@ -147,15 +147,15 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
         plan = Filter(condition, plan, span=span_of(where))
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
-    said = spark_word.word(context, node, env, scope, items, definitions)
-    items = said.named(items)
+    verdict = block_check.check_block(context, node, env, scope, items, definitions)
+    items = verdict.named(items)
     if _is_aggregate(node, items, definitions):
         if node.args.get("qualify"):
             raise LeftToSparkError("QUALIFY with aggregates is left to Spark", span=span_of(node.args["qualify"]))
         block = aggregates.analyze_aggregate(context, node, env, plan, scope, items, definitions)
     else:
         block = _Block(context, node, env, scope, items, definitions).analyze(plan)
-    said.check()
+    verdict.check()
     return block
 
 

@@ -38,7 +38,7 @@ _ABOUT_THE_FORM = re.compile(
 )
 #: Refusals that a stand-in may cause: names that Spark finds elsewhere, and texts that it cannot read.
 #: Streams we report ourselves, with their place.
-_NOT_SAID = re.compile(
+_NOT_MEANT = re.compile(
     r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNRESOLVED_ROUTINE|UNSUPPORTED_FEATURE|.*\.STREAMING_QUERY"
 )
 
@@ -48,7 +48,7 @@ LONGEST = 100_000
 
 
 @dataclass(frozen=True)
-class Word:
+class BlockCheck:
     """Spark's answer about one block. `error` is its refusal, to be raised once we have analyzed the block without an
     error: ours know the user's names better. `names` are the names of the items, as far as Spark gives them."""
 
@@ -68,7 +68,7 @@ class Word:
             raise self.error
 
 
-_SILENT = Word(())
+_NO_ANSWER = BlockCheck(())
 
 
 @dataclass
@@ -90,12 +90,12 @@ class _Text:
         for place, text in edits:
             if place.start < at or place.end > span.end:
                 continue
-            self._kept(Span(at, place.start))
+            self._copy(Span(at, place.start))
             self.add(text)
             at = place.end
-        self._kept(Span(at, span.end))
+        self._copy(Span(at, span.end))
 
-    def _kept(self, span: Span) -> None:
+    def _copy(self, span: Span) -> None:
         self.places.append((self.length, self.length + span.end - span.start, span))
         self.add(self.context.slice(span))
 
@@ -111,34 +111,36 @@ class _Text:
         return None
 
 
-def word(
+def check_block(
     context: Context, node: exp.Select, env: Env, scope: Scope, items: Sequence[Item], definitions: Definitions
-) -> Word:
+) -> BlockCheck:
     """Spark's answer about the block `node` over the columns of `scope`; empty if we do not ask Spark.
 
     Raises LeftToSparkError for a generator of several columns, which none of our nodes can hold.
     """
     if context.questions.left <= 0 or context.outer or _is_plain(node, items):
-        return _SILENT
+        return _NO_ANSWER
     relations, exact = _relations(scope.columns)
     try:
         edits, typed = _edits(context, node, definitions)
         text = _surrogate(context, node, env, relations, edits)
     except (NoPlaceError, UnsupportedError):
-        return _SILENT
+        return _NO_ANSWER
     if text.length > LONGEST:
-        return _SILENT
+        return _NO_ANSWER
     context.questions.left -= 1
-    said = context.catalog.judge(text.text)
-    if said is None:
-        return _SILENT
-    if said.refusal is not None:
-        return Word((), _error(said, text, node) if _is_meant(said, exact and typed) else None)
-    if len(said.columns) != len(items):
-        _refuse_generators(node, said, items)
-        return _SILENT
-    names = (None if _keeps_name(item, edits) else name for item, (name, _) in zip(items, said.columns, strict=True))
-    return Word(tuple(names))
+    judgement = context.catalog.judge(text.text)
+    if judgement is None:
+        return _NO_ANSWER
+    if judgement.refusal is not None:
+        return BlockCheck((), _error(judgement, text, node) if _is_meant(judgement, exact and typed) else None)
+    if len(judgement.columns) != len(items):
+        _refuse_generators(node, judgement, items)
+        return _NO_ANSWER
+    names = (
+        None if _keeps_name(item, edits) else name for item, (name, _) in zip(items, judgement.columns, strict=True)
+    )
+    return BlockCheck(tuple(names))
 
 
 def _is_plain(node: exp.Select, items: Sequence[Item]) -> bool:
@@ -289,25 +291,25 @@ def _surrogate(
     return text
 
 
-def _is_meant(said: Judgement, exact: bool) -> bool:
+def _is_meant(judgement: Judgement, exact: bool) -> bool:
     """Whether Spark refuses the user's block, and not what replaces FROM."""
-    condition = said.refusal or ""
-    if _NOT_SAID.match(condition):
+    condition = judgement.refusal or ""
+    if _NOT_MEANT.match(condition):
         return False
     return exact or _ABOUT_THE_FORM.match(condition) is not None
 
 
-def _error(said: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
-    place = text.origin(*said.place) if said.place is not None else None
-    known = f"Spark's error condition is {said.refusal}"
+def _error(judgement: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
+    place = text.origin(*judgement.place) if judgement.place is not None else None
+    known = f"Spark's error condition is {judgement.refusal}"
     error = AnalysisError(
-        said.sentence,
-        condition=condition_of(said.refusal),
-        span=place or _named_place(said.sentence, text.context, node) or span_of(node),
-        help=said.help or known,
-        notes=(known,) if said.help else (),
+        judgement.sentence,
+        condition=condition_of(judgement.refusal),
+        span=place or _named_place(judgement.sentence, text.context, node) or span_of(node),
+        help=judgement.help or known,
+        notes=(known,) if judgement.help else (),
     )
-    error.__cause__ = said.cause
+    error.__cause__ = judgement.cause
     return error
 
 
@@ -315,18 +317,18 @@ def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | No
     """The place of an expression of the block that Spark's sentence quotes; None if it quotes none."""
     clauses = [*node.expressions, *(node.args[key] for key in ("having", "order", "group") if node.args.get(key))]
     for quoted in re.findall(r'"([^"]+)"', sentence):
-        wanted = "".join(quoted.lower().split())
+        searched = "".join(quoted.lower().split())
         for inner in (inner for clause in clauses for inner in clause.walk()):
             try:
                 span = span_of(inner)
             except NoPlaceError:
                 continue
-            if "".join(context.slice(span).lower().split()) == wanted:
+            if "".join(context.slice(span).lower().split()) == searched:
                 return span
     return None
 
 
-def _refuse_generators(node: exp.Select, said: Judgement, items: Sequence[Item]) -> None:
+def _refuse_generators(node: exp.Select, judgement: Judgement, items: Sequence[Item]) -> None:
     """Raises LeftToSparkError if an item is a generator of several columns (`explode` of a map)."""
     for item in items:
         if isinstance(item.node, exp.Anonymous) and item.node.name.lower() in ("explode", "explode_outer"):
