@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 from sqlext_operators.window.functions import FUNCTIONS, Parameter, WindowFunction
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunctionRow
 
@@ -105,7 +105,7 @@ def _head(name: str, *parameters: str) -> Iterator[str]:
     yield ") -> Expr:"
 
 
-def _relation(row: Relation) -> Iterator[str]:
+def _relation(row: PeriodRelation) -> Iterator[str]:
     right = "PeriodLike | Value" if row.point else "PeriodLike"
     bounds = [f"{name}: Amount | None = None" for name in row.parameters]
     yield from _head(row.name, "left: PeriodLike", f"right: {right}", *["*"] * bool(bounds), *bounds)

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from sqlext_operators.interval_join.relations import Relation
+from sqlext_operators.interval_join.relations import PeriodRelation
 
 _WIDTH = 7
 _LENGTHS = (2, 3, 5)
@@ -15,7 +15,7 @@ _BOUND = 2
 _HOLDS = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
 
 
-def picture(relation: Relation) -> str:
+def picture(relation: PeriodRelation) -> str:
     """Two lines of Markdown, r above s, over the same axis. Raises ValueError if no periods of the axis fit."""
     ends = max(_examples(relation), key=_clarity, default=None)
     if ends is None:
@@ -23,7 +23,7 @@ def picture(relation: Relation) -> str:
     return "<br>".join(f"`{name}\u00a0{_line(ends[first], ends[last])}`" for name, first, last in ("rab", "scd"))
 
 
-def _examples(relation: Relation) -> Iterator[Mapping[str, int]]:
+def _examples(relation: PeriodRelation) -> Iterator[Mapping[str, int]]:
     conditions = relation.conditions(**dict.fromkeys(relation.parameters, _BOUND))
     for a, c, left, right in product(range(_WIDTH), range(_WIDTH), _LENGTHS, _LENGTHS):
         ends = {"a": a, "b": a + left, "c": c, "d": c + right}

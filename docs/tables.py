@@ -11,7 +11,7 @@ import figures
 import window_reference
 from relation_pictures import picture
 from sqlext_operators.interval_join.passes import passes_for
-from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, PeriodRelation
 from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config, Setting
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
@@ -116,7 +116,7 @@ def sweep_table() -> str:
     return "\n".join(rows)
 
 
-def _inverse(row: Relation) -> str:
+def _inverse(row: PeriodRelation) -> str:
     if row.inverse is None:
         return ""
     return "itself" if row.inverse == row.name else f"`{row.inverse}`"

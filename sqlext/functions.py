@@ -18,7 +18,7 @@ from sqlext.builders import period_functions, window_functions
 from sqlext.builders.expressions import Expr, PeriodLike, Value, expression, period_call, period_of, template
 from sqlext.builders.period_functions import *  # noqa: F403
 from sqlext.builders.queries import Conditions, JoinKind, Query
-from sqlext.builders.text import Source, Subquery, literal_text
+from sqlext.builders.text import Source, WrittenQuery, literal_text
 from sqlext.builders.window_functions import *  # noqa: F403
 from sqlext.builders.windows import Bound, Window, window
 
@@ -168,5 +168,5 @@ def _query(*sources: Source) -> Query:
     for source in sources:
         if isinstance(source, Query):
             return source.runner.table(first)
-    frames = [source for source in sources if not isinstance(source, str | Subquery)]
+    frames = [source for source in sources if not isinstance(source, str | WrittenQuery)]
     return Session(frames[0].sparkSession if frames else None).table(first)

@@ -61,8 +61,7 @@ def _slices(relation: str, left: pa.Table, right: pa.Table, parameters: Mapping[
 
 def _coded(table: pa.Table, period: tuple[str, str]) -> CodedRows:
     import pyarrow as pa
-    from sqlext_operators.interval_join.codes import plain_codes
-    from sqlext_operators.interval_join.periods import periods_of
+    from sqlext_operators.interval_join.codes import periods_of, plain_codes
     from sqlext_operators.interval_join.rows import CodedRows
     from sqlext_operators.interval_join.spec import IntervalSide
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass
-from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, PeriodRelation
 
 #: pairs: both ids of every pair; sums: all pairs, summed up (as in Piatov et al. 2021); count: COUNT(*).
 Query = Literal["pairs", "sums", "count", "semi", "anti"]
@@ -46,7 +46,7 @@ class JoinText:
     dirty: bool = False
 
     @property
-    def row(self) -> Relation:
+    def row(self) -> PeriodRelation:
         """The relation's row of the table."""
         return RELATIONS[SHORT_NAMES.get(self.relation, self.relation)]
 

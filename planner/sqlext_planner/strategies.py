@@ -27,7 +27,7 @@ from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
-    from sqlext_planner.umjoin.choose.choice import Choice
+    from sqlext_planner.umjoin.choose.choice import StrategyChoice
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Planner:
     config: Config
     catalog: Catalog | None = None
     #: The choice for a multi-way join together with the aggregate above it, by id(join).
-    decided: dict[int, tuple[UMJoin, Choice]] = field(default_factory=dict)
+    decided: dict[int, tuple[UMJoin, StrategyChoice]] = field(default_factory=dict)
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:

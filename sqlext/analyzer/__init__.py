@@ -8,17 +8,17 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Output
 from sqlglot import exp
 
-from sqlext.analyzer.context import Analyzed, Context, Options, Questions
+from sqlext.analyzer.context import Analyzed, AnalyzerOptions, Context, Questions
 from sqlext.syntax.parser import Statement
 from sqlext.syntax.spans import NoPlaceError
 
 #: How many blocks of a statement we ask Spark about: at 2-5 ms each, a third of a second at most.
 _QUESTIONS = 64
 
-__all__ = ["Options", "analyze"]
+__all__ = ["AnalyzerOptions", "analyze"]
 
 
-def analyze(statement: Statement, catalog: Catalog, options: Options | None = None) -> LogicalPlan:
+def analyze(statement: Statement, catalog: Catalog, options: AnalyzerOptions | None = None) -> LogicalPlan:
     """The logical plan of a statement's query: an `Output` root over resolved nodes.
 
     A statement without extension syntax that the analyzer cannot follow becomes one SparkRelation, if the
@@ -29,7 +29,7 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
     if statement.query is None or statement.query_span is None:
         raise InternalError("a statement of Spark's own is not analysed")
     asks = Questions(_QUESTIONS if statement.uses_extension and statement.compat is None else 0)
-    found, extended = options or Options(statement.compat), statement.uses_extension
+    found, extended = options or AnalyzerOptions(statement.compat), statement.uses_extension
     context = Context(statement.text, catalog, found, queries.PARTS, questions=asks, extended=extended)
     try:
         query = _analyze(context, statement.query)

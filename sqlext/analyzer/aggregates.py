@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import calls, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
-from sqlext.analyzer.definitions import Block, Definitions
+from sqlext.analyzer.definitions import Definitions, SelectBlock
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_function
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import WRAPPERS, Item, aggregate_calls, is_aggregate_call, outer_calls, roots
@@ -196,7 +196,7 @@ def analyze_aggregate(
 
 
 @dataclass
-class _AggregateBlock(Block):
+class _AggregateBlock(SelectBlock):
     def __post_init__(self) -> None:
         lateral = self.aliases if self.context.settings.lateral_aliases else {}
         self.builder = ExpressionBuilder(self.context, self.scope, self.env, self._grouping_id, aliases=lateral)

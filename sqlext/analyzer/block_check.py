@@ -72,7 +72,7 @@ _NO_ANSWER = BlockCheck(())
 
 
 @dataclass
-class _Text:
+class _SlicedText:
     """Text put together from slices of the statement; knows where each came from."""
 
     context: Context
@@ -269,9 +269,9 @@ def _surrogate(
     env: Env,
     relations: str,
     edits: Sequence[tuple[Span, str]],
-) -> _Text:
+) -> _SlicedText:
     """The block as a plain Spark query over `relations`."""
-    text = _Text(context, [], [])
+    text = _SlicedText(context, [], [])
     text.add(subqueries.cte_prefix(context, list(_clauses(node)), env))
     text.add("SELECT " + ("DISTINCT " if node.args.get("distinct") else ""))
     for number, item in enumerate(node.expressions):
@@ -299,7 +299,7 @@ def _is_meant(judgement: Judgement, exact: bool) -> bool:
     return exact or _ABOUT_THE_FORM.match(condition) is not None
 
 
-def _error(judgement: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
+def _error(judgement: Judgement, text: _SlicedText, node: exp.Select) -> AnalysisError:
     place = text.origin(*judgement.place) if judgement.place is not None else None
     known = f"Spark's error condition is {judgement.refusal}"
     error = AnalysisError(

@@ -26,7 +26,7 @@ Relation = tuple[LogicalPlan, Scope]
 
 
 @dataclass(frozen=True)
-class Options:
+class AnalyzerOptions:
     """`compat` "openmldb" makes every window OpenMLDB's, with its dialect and what it refuses. `empty` is what an empty
     or reversed period does in a period predicate. `settings` are Spark's, for reading SQL text. `late_rows`: windows
     over streams give out late rows too, and have a column that tells them from the others."""
@@ -128,7 +128,7 @@ class Context:
 
     text: str
     catalog: Catalog
-    options: Options
+    options: AnalyzerOptions
     parts: Parts
     names: Names = field(default_factory=Names)
     outer: tuple[Scope, ...] = ()

@@ -425,7 +425,7 @@ def table_call(node: exp.Expr) -> bool:
 
 
 @dataclass
-class Block:
+class SelectBlock:
     """One SELECT block whose FROM is analyzed; its subclasses plan the clauses and windows."""
 
     context: Context

@@ -302,7 +302,7 @@ _ADD = "add window(l.ts, '10 seconds') = window(r.ts, '10 seconds') to ON"
 Pair = tuple[Expression, Expression]
 
 
-class Block(Protocol):
+class EmittingBlock(Protocol):
     """What is needed of the block."""
 
     context: Context
@@ -324,7 +324,7 @@ class WindowJoin:
     shown: str
 
 
-def window_join(block: Block, plan: Join) -> WindowJoin:
+def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
     """The parts of an inner join. Raises AnalysisError, UnsupportedError for one that is no window join of streams."""
     sides = (plan.left, plan.right)
     emit = span_of(block.node.args["emit"])
@@ -382,7 +382,7 @@ def window_join(block: Block, plan: Join) -> WindowJoin:
     return WindowJoin((filtered[0], filtered[1]), columns, (left, right), str(pair[0]))
 
 
-def _where(block: Block) -> tuple[Expression, ...]:
+def _where(block: EmittingBlock) -> tuple[Expression, ...]:
     where = block.node.args.get("where")
     return () if where is None else conjuncts(subquery_plans.filter_condition(where.this, block.builder))
 

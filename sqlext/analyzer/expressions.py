@@ -14,7 +14,7 @@ from sqlext_planner.errors import Span
 from sqlext_planner.expressions.arithmetic import INTEGERS
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.expressions.typed import Arithmetic, Call
+from sqlext_planner.expressions.typed import Arithmetic, FunctionCall
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
@@ -193,7 +193,7 @@ class ExpressionBuilder:
         stack = list(reversed(self._visit(node, draft)))
         form = call_form(node) if is_call(node) else form_of(node, self._text)
         if self.context.openmldb and len(draft.edits) > before:  # the text says something else
-            form = Form(Call, {"name": ""}) if form.kind is Call else OPAQUE
+            form = Form(FunctionCall, {"name": ""}) if form.kind is FunctionCall else OPAQUE
         while stack:
             child = stack.pop()
             parts = parts_of(child)
@@ -235,7 +235,7 @@ class ExpressionBuilder:
         if the value has no place of its own."""
         if replaced is None and not has_place(node):
             self.collect_inner(node, draft)
-            return form if form.kind is Call else OPAQUE
+            return form if form.kind is FunctionCall else OPAQUE
         span = span_of(node)
         if replaced is not None:
             draft.edits.append(Edit(span, (replaced,)))
@@ -256,7 +256,7 @@ class ExpressionBuilder:
         if any(edit.span.start < span.start or edit.span.end > span.end for edit in own.edits):
             draft.edits += own.edits
             draft.note(own)
-            return form if form.kind is Call else OPAQUE
+            return form if form.kind is FunctionCall else OPAQUE
         draft.insert(span, self.assemble(span, own, None, own_form, bare=True))
         return form
 

@@ -11,9 +11,9 @@ from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.typed import (
     MOST_OPTIONS,
     Arithmetic,
-    Call,
     Case,
     Cast,
+    FunctionCall,
     In,
     Interval,
     Paren,
@@ -118,7 +118,7 @@ def _name(value: exp.Expr) -> str:
     return "null" if isinstance(value, exp.Null) else "true" if value.this else "false"
 
 
-def _coalesce(builder: ExpressionBuilder, node: exp.Expr) -> Call:
+def _coalesce(builder: ExpressionBuilder, node: exp.Expr) -> FunctionCall:
     name = node.name.lower()
     return call(name, *map(builder.build, node.expressions), dtype="boolean", span=span_of(node))
 
@@ -194,10 +194,10 @@ def call_form(node: exp.Expr) -> Form:
         fields["modifier"] = _MODIFIERS.get(type(node), fields.get("modifier", ""))
         node = node.this
     if not isinstance(node, exp.Anonymous):
-        return Form(Call, fields | {"name": node.key})
+        return Form(FunctionCall, fields | {"name": node.key})
     is_path = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
     fields["distinct"] = any(isinstance(item, exp.Distinct) for item in node.expressions)
-    return Form(Call, fields | {"name": "" if is_path else node.name.lower()})
+    return Form(FunctionCall, fields | {"name": "" if is_path else node.name.lower()})
 
 
 def _holds_not(node: exp.In) -> bool:

@@ -23,7 +23,7 @@ _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts 
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _JoinedRelations:
     """Both relations of a LAST JOIN, and builders over the right one and over both."""
 
     context: Context
@@ -48,7 +48,7 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
         )
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
-    sides = _Sides(
+    sides = _JoinedRelations(
         context,
         left,
         right,
@@ -61,7 +61,9 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     return plan, replace(both, prefixes=(*left[1].prefixes, len(left[1].star())))
 
 
-def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *, descending: bool) -> LastMatch:
+def _last_match(
+    sides: _JoinedRelations, condition: exp.Expr, order: Expression | None, *, descending: bool
+) -> LastMatch:
     """The condition's equalities between the sides as keys, everything else as the residual."""
     _refuse_parts(condition, "the condition of a LAST JOIN")
     left_columns, right_columns = (frozenset(plan.output_columns) for plan, _ in (sides.left, sides.right))
@@ -85,7 +87,7 @@ def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *,
     )
 
 
-def _build_condition(sides: _Sides, condition: exp.Expr) -> Expression:
+def _build_condition(sides: _JoinedRelations, condition: exp.Expr) -> Expression:
     try:
         terms = [term for part in _conjuncts(condition) for term in _comparisons(sides.of_both, part)]
         return conjunction(terms) or sides.of_both.build(condition)
@@ -132,7 +134,7 @@ def _equality(
     return None
 
 
-def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, bool]:
+def _order_key(sides: _JoinedRelations, node: LastJoinClause) -> tuple[Expression | None, bool]:
     """ORDER BY: one integer or timestamp expression over the right side, and whether DESC follows it."""
     order = node.args.get("order")
     if order is None:
@@ -167,7 +169,7 @@ def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, 
     return key, bool(item.args.get("desc"))
 
 
-def _of_right_side(sides: _Sides, node: exp.Expr) -> Expression:
+def _of_right_side(sides: _JoinedRelations, node: exp.Expr) -> Expression:
     """The order key over the right side's columns: a bare name means the right side's, even if the left has it too."""
     help = "order by a column of the table after LAST JOIN: the key chooses one of its rows"
     try:

@@ -25,7 +25,7 @@ _COUNT = "concurrent"
 
 
 @dataclass(frozen=True)
-class _Input:
+class _PeriodInput:
     """One input: its rows, the keys with their types and names, and the period."""
 
     plan: LogicalPlan
@@ -65,7 +65,7 @@ def period_table(
 
 def _input(
     context: Context, node: PeriodSource, env: Env, relation: Callable[[Context, exp.Expr, Env], Relation]
-) -> _Input:
+) -> _PeriodInput:
     plan, scope = relation(context, node.this, env)
     builder = ExpressionBuilder(context.inside(), scope, env)
     written = node.args.get("keys") or []
@@ -95,7 +95,7 @@ def _input(
             span=span_of(node.args["period"]),
             help="write PERIOD(start, end OPEN)",
         )
-    return _Input(plan, keys, types, tuple(map(_name, written)), found, node)
+    return _PeriodInput(plan, keys, types, tuple(map(_name, written)), found, node)
 
 
 def _name(key: exp.Expr) -> str:
@@ -110,7 +110,7 @@ def _name(key: exp.Expr) -> str:
     )
 
 
-def _names(source: _Input, operation: Operation) -> tuple[str, ...]:
+def _names(source: _PeriodInput, operation: Operation) -> tuple[str, ...]:
     """The names of the result's columns. Raises AnalysisError for one that occurs twice."""
     names = (*source.names, *source.period.names, *((_COUNT,) if operation == "concurrent" else ()))
     folded = [name.lower() for name in names]
@@ -125,7 +125,7 @@ def _names(source: _Input, operation: Operation) -> tuple[str, ...]:
     return names
 
 
-def _key_types(inputs: Sequence[_Input]) -> tuple[str | None, ...]:
+def _key_types(inputs: Sequence[_PeriodInput]) -> tuple[str | None, ...]:
     """The type of each key; None where one is unknown. Raises AnalysisError for keys that do not compare."""
     first, *others = inputs
     if not others:
@@ -146,7 +146,7 @@ def _key_types(inputs: Sequence[_Input]) -> tuple[str | None, ...]:
 
 
 def _columns(
-    context: Context, side: _Input, types: Sequence[str | None], dtype: str | None, names: Sequence[str]
+    context: Context, side: _PeriodInput, types: Sequence[str | None], dtype: str | None, names: Sequence[str]
 ) -> Project:
     """The keys and both ends of an input, in the common types."""
     assert side.period.end is not None
@@ -160,7 +160,7 @@ def _columns(
     return Project(tuple(items), side.plan)
 
 
-def _with_open_end(context: Context, plan: PeriodAlgebra, source: _Input, dtype: str | None) -> LogicalPlan:
+def _with_open_end(context: Context, plan: PeriodAlgebra, source: _PeriodInput, dtype: str | None) -> LogicalPlan:
     """The plan, with NULL for an end that means forever, as in the input."""
     if source.period.end is None or not source.period.end.open or dtype is None:
         return plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.typed import negation
@@ -82,7 +82,7 @@ def _infix(builder: ExpressionBuilder, node: PeriodComparison) -> PeriodPredicat
     return _predicate(builder, (relation.name,), left, right, bounds, span_of(node))
 
 
-def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relation: Relation) -> AnalysisError:
+def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relation: PeriodRelation) -> AnalysisError:
     text = " ".join(builder.context.slice(span_of(node)).split())
     dtype = item.start.type.dtype
     what = f"{text!r} is of type {dtype}, which is not a period" if dtype else f"the type of {text!r} is unknown here"
@@ -159,7 +159,7 @@ def _periods(builder: ExpressionBuilder, arguments: Sequence[exp.Expr]) -> list[
 
 
 def _named_amounts(
-    builder: ExpressionBuilder, named: Sequence[exp.Kwarg], relation: Relation
+    builder: ExpressionBuilder, named: Sequence[exp.Kwarg], relation: PeriodRelation
 ) -> dict[str, Amount | None]:
     found: dict[str, Amount | None] = {}
     for item in named:
@@ -182,7 +182,7 @@ def _named_amounts(
 
 
 def _sides(
-    builder: ExpressionBuilder, arguments: Sequence[exp.Expr], node: exp.Expr, relation: Relation | None
+    builder: ExpressionBuilder, arguments: Sequence[exp.Expr], node: exp.Expr, relation: PeriodRelation | None
 ) -> tuple[Operand, Operand]:
     """The two operands of a call: separate ends, or one argument for each period."""
     given = [operand(builder, item) for item in arguments if not isinstance(item, exp.Star)]

@@ -21,7 +21,7 @@ from sqlext.analyzer import (
     subquery_plans,
 )
 from sqlext.analyzer.context import Analyzed, Context, Env, LeftToSparkError, Parts, inner_name
-from sqlext.analyzer.definitions import Block, Definitions
+from sqlext.analyzer.definitions import Definitions, SelectBlock
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope
@@ -188,7 +188,7 @@ def _is_aggregate(node: exp.Select, items: list[Item], definitions: Definitions)
     return any(next(aggregate_calls(root, definitions.is_ours), None) is not None for root, _ in roots(node, items))
 
 
-class _Block(Block):
+class _Block(SelectBlock):
     """A SELECT without GROUP BY."""
 
     def analyze(self, plan: LogicalPlan) -> Analyzed:

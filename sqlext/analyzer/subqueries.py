@@ -239,7 +239,7 @@ def _block_edits(
         return
     seeing = context.inside(*inner, builder.scope, *builder.outer).recording()
     scope = joins.from_clause(seeing, node, env)[1] + _generated(context, node)
-    text = _Text(context, env, (scope, *inner), builder)
+    text = _ClauseText(context, env, (scope, *inner), builder)
     yield from _from_edits(text, inner, seeing.join_scopes or {}, node)
     yield from text.edits(_clauses(node, "where"))
     earlier: set[str] = set()
@@ -269,7 +269,7 @@ def _ctes_with_predicates(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _from_edits(
-    text: _Text, inner: tuple[Scope, ...], join_scopes: Mapping[int, Scope], node: exp.Expr
+    text: _ClauseText, inner: tuple[Scope, ...], join_scopes: Mapping[int, Scope], node: exp.Expr
 ) -> Iterator[Edit]:
     """What has to change in FROM. The condition of a join sees the relations that it joins, also the right side of a
     SEMI or ANTI JOIN, which nothing else sees. A query in FROM sees what is around the block; one after LATERAL also
@@ -300,7 +300,7 @@ def _generated(context: Context, node: exp.Select) -> Scope:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _ClauseText:
     """A clause of a subquery that stays text: what its names may mean. `scopes` are those of the text's own queries,
     innermost first; `aliases` are those of the select list that it may name; `builder`, the query around the text,
     resolves everything else."""
@@ -311,7 +311,7 @@ class _Text:
     builder: ExpressionBuilder
     aliases: frozenset[str] = frozenset()
 
-    def naming(self, aliases: Iterable[str]) -> _Text:
+    def naming(self, aliases: Iterable[str]) -> _ClauseText:
         """The same clause, but it may name `aliases`."""
         return replace(self, aliases=frozenset(aliases))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
 from sqlext_planner.expressions.patterns import holds_subquery
-from sqlext_planner.relational.subquery import Subquery, SubqueryKind
+from sqlext_planner.relational.subquery import SubqueryExpression, SubqueryKind
 from sqlglot import exp
 
 from sqlext.analyzer import hints
@@ -32,7 +32,7 @@ class _Form:
     negated: bool = False
 
 
-def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
+def subquery(node: exp.Expr, builder: ExpressionBuilder) -> SubqueryExpression | None:
     """The Subquery for `node`, including a NOT before it; None for another node and for a subquery that stays text.
 
     Raises AnalysisError for a mistake in a subquery that text cannot hold either.
@@ -56,7 +56,7 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
         _explain(cause, form, builder)
         return None
     text, refusal = _text(node, form, builder)
-    return Subquery(
+    return SubqueryExpression(
         form.kind,
         tuple(builder.build(operand) for operand in form.operands),
         form.negated,
@@ -75,7 +75,12 @@ def filter_condition(node: exp.Expr, builder: ExpressionBuilder) -> Expression:
     condition = replace(builder, is_filter=True, is_condition=True).build(node)
     for term in conjuncts(condition):
         for item in term.walk() if holds_subquery(term) else ():
-            if isinstance(item, Subquery) and item.refusal is not None and item is not term and item.kind != "scalar":
+            if (
+                isinstance(item, SubqueryExpression)
+                and item.refusal is not None
+                and item is not term
+                and item.kind != "scalar"
+            ):
                 raise item.refusal
     return condition
 

@@ -11,7 +11,7 @@ from sqlext_planner.errors import AnalysisError
 from sqlext_planner.spark.versions import condition_name
 
 from sqlext.builders.expressions import ColumnPart, Expr, Over, columns_in, columns_in_calls
-from sqlext.builders.text import Part, Source, Subquery, column_name
+from sqlext.builders.text import Source, SqlPart, WrittenQuery, column_name
 from sqlext.builders.windows import Window
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ComputedColumns:
         found = {id(column): column for column in columns_in(parts) if column_name(column) is None}
         return {f"_column{number}": column for number, column in enumerate(found.values(), 1)}
 
-    def opened(self, source: Source, window: Part | None = None) -> DataFrame:
+    def opened(self, source: Source, window: SqlPart | None = None) -> DataFrame:
         """The rows of FROM, or of a source of a window, with the Columns.
 
         Raises AnalysisError if a source BY NAME lacks a column that its window is partitioned or ordered by.
@@ -136,7 +136,7 @@ def opened_frame(runner: Runner, source: Source) -> DataFrame:
     """The rows of a source as a DataFrame."""
     if isinstance(source, str):
         return runner.spark.table(source)
-    return source.df() if isinstance(source, Subquery) else source
+    return source.df() if isinstance(source, WrittenQuery) else source
 
 
 def column_title(runner: Runner, source: Source, item: Expr) -> str | None:

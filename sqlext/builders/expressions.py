@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.builders.text import Literal, Part, Subquery, Writer, is_name, literal_text, python_value, quoted
+from sqlext.builders.text import Literal, SqlPart, Writer, WrittenQuery, is_name, literal_text, python_value, quoted
 from sqlext.run.parameters import is_foreign
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Expr:
     SQL. Equality is `eq`.
     """
 
-    parts: tuple[str | Part, ...]
+    parts: tuple[str | SqlPart, ...]
     name: str | None = None
     #: Needs no parentheses inside another expression.
     is_atom: bool = False
@@ -103,10 +103,10 @@ class Expr:
         )
         return replace(self, parts=found)
 
-    def isin(self, *values: Value | Subquery) -> Expr:
+    def isin(self, *values: Value | WrittenQuery) -> Expr:
         """Whether it is one of these values or expressions, or in the rows of a query. A str is a text here, not SQL:
         ``fx.allen_relation(p, q).isin("overlaps", "meets")``."""
-        items: list[str | Part] = []
+        items: list[str | SqlPart] = []
         for value in values:
             text = literal_text(value) if isinstance(value, str) else _operand(value)
             items += [", "] * bool(items) + [text]
@@ -175,15 +175,15 @@ def expression(value: Value) -> Expr:
     return Expr((ColumnPart(value),), is_atom=True)
 
 
-def call(name: str, *arguments: str | Part) -> Expr:
+def call(name: str, *arguments: str | SqlPart) -> Expr:
     """A call of a function that may run over a window. Functions in its arguments run over the same one."""
-    parts: list[str | Part] = []
+    parts: list[str | SqlPart] = []
     for argument in arguments:
         parts += [", "] * bool(parts) + [without_over(argument)]
     return Expr((f"{name}(", *parts, ")", Over()), is_atom=True)
 
 
-def without_over(part: str | Part) -> str | Part:
+def without_over(part: str | SqlPart) -> str | SqlPart:
     """The part without the places for windows in it that are not filled."""
     if isinstance(part, Expr):
         kept = (item for item in part.parts if not (isinstance(item, Over) and item.window is None))
@@ -191,9 +191,11 @@ def without_over(part: str | Part) -> str | Part:
     return part
 
 
-def period_call(name: str, *arguments: str | Part, delta: Amount | None = None, epsilon: Amount | None = None) -> Expr:
+def period_call(
+    name: str, *arguments: str | SqlPart, delta: Amount | None = None, epsilon: Amount | None = None
+) -> Expr:
     """A period predicate as a function, with its bounds."""
-    parts: list[str | Part] = []
+    parts: list[str | SqlPart] = []
     for argument in arguments:
         parts += [", "] * bool(parts) + [argument]
     for word, amount in (("delta", delta), ("epsilon", epsilon)):
@@ -224,7 +226,7 @@ def amount_text(amount: Amount) -> str:
     return f"INTERVAL {plain[1]} {plain[2]}" if plain is not None else amount
 
 
-def template(text: str, values: Sequence[Value | Subquery]) -> Expr:
+def template(text: str, values: Sequence[Value | WrittenQuery]) -> Expr:
     """Text whose ``{}`` are replaced by expressions and queries in their order; without values, the text as it is.
 
     Raises AnalysisError if there are more or fewer of them than values.
@@ -237,7 +239,7 @@ def template(text: str, values: Sequence[Value | Subquery]) -> Expr:
         raise AnalysisError(
             f"{text!r} has {len(pieces) - 1} places for {len(values)} values", condition="function-arguments", help=help
         )
-    parts: list[str | Part] = [pieces[0]]
+    parts: list[str | SqlPart] = [pieces[0]]
     for value, piece in zip(values, pieces[1:], strict=True):
         parts += [_operand(value), piece]
     return Expr(tuple(parts))
@@ -248,7 +250,7 @@ def several(values: Value | Sequence[Value]) -> tuple[Expr, ...]:
     return tuple(map(expression, values if isinstance(values, list | tuple) else [values]))
 
 
-def columns_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator[Column]:
+def columns_in(parts: Iterator[str | SqlPart] | tuple[str | SqlPart, ...]) -> Iterator[Column]:
     """The Columns of PySpark in expressions, each as often as it is used."""
     for part in parts:
         if isinstance(part, ColumnPart):
@@ -257,7 +259,7 @@ def columns_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator
             yield from columns_in(part.parts)
 
 
-def columns_in_calls(parts: tuple[str | Part, ...], is_meant: Callable[[Over], bool]) -> Iterator[Column]:
+def columns_in_calls(parts: tuple[str | SqlPart, ...], is_meant: Callable[[Over], bool]) -> Iterator[Column]:
     """The Columns of PySpark in arguments of calls over windows of one kind."""
     for part in parts:
         if isinstance(part, Expr):
@@ -265,7 +267,7 @@ def columns_in_calls(parts: tuple[str | Part, ...], is_meant: Callable[[Over], b
             yield from columns_in(part.parts) if meant else columns_in_calls(part.parts, is_meant)
 
 
-def windows_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator[AnyWindow]:
+def windows_in(parts: Iterator[str | SqlPart] | tuple[str | SqlPart, ...]) -> Iterator[AnyWindow]:
     """The windows that functions in expressions run over, other than by name."""
     for part in parts:
         if isinstance(part, Over) and part.window is not None and not isinstance(part.window, str):
@@ -274,8 +276,8 @@ def windows_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator
             yield from windows_in(part.parts)
 
 
-def _operand(value: Value | Subquery) -> str | Part:
-    return value if isinstance(value, Subquery) else expression(value)
+def _operand(value: Value | WrittenQuery) -> str | SqlPart:
+    return value if isinstance(value, WrittenQuery) else expression(value)
 
 
 def _inside(item: Expr) -> Expr:

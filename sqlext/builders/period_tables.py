@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext.builders.computed import ComputedColumns, column_title
 from sqlext.builders.expressions import Expr, PeriodLike, period_of
-from sqlext.builders.text import Block, Source, Subquery, Writer, opened_table, quoted
+from sqlext.builders.text import SelectScope, Source, Writer, WrittenQuery, opened_table, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,7 +19,7 @@ _WRITTEN = re.compile(r"\s*PERIOD\s*(CLOSED\s*)?\(", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
-class Periods:
+class KeyedPeriods:
     """An input: its rows, their key and their period, and the arguments that these came from."""
 
     source: Source
@@ -36,7 +36,7 @@ class Periods:
         computed = ComputedColumns(runner, source, (*self.keys, period), ())
         # In parentheses it is no column, whose name the result would get.
         columns = {id(column): f"({made})" for made, column in computed.columns.items()}
-        with writer.block(Block(columns, opened=computed.opened if columns else None)):
+        with writer.block(SelectScope(columns, opened=computed.opened if columns else None)):
             with writer.argument(f"{self.source_from} of {method}"):
                 writer.source(source)
             writer.write("" if name is None else f" AS {name}")
@@ -52,14 +52,14 @@ class Periods:
 
 
 @dataclass(frozen=True, eq=False)
-class PeriodTable(Subquery):
+class PeriodTableQuery(WrittenQuery):
     """An operation over the periods of one input, or of one without those of another, as SQL's `word` has it."""
 
     runner: Runner = field(repr=False)
     word: str
     method: str
-    periods: Periods
-    removed: Periods | None = None
+    periods: KeyedPeriods
+    removed: KeyedPeriods | None = None
 
     def write(self, writer: Writer) -> None:
         writer.write("SELECT * FROM ")

@@ -20,13 +20,13 @@ from sqlext.builders.expressions import (
     several,
     windows_in,
 )
-from sqlext.builders.period_tables import Periods, PeriodTable
+from sqlext.builders.period_tables import KeyedPeriods, PeriodTableQuery
 from sqlext.builders.text import (
-    Block,
     Rendered,
+    SelectScope,
     Source,
-    Subquery,
     Writer,
+    WrittenQuery,
     column_name,
     is_name,
     last_part,
@@ -80,7 +80,7 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Relation:
+class JoinedInput:
     """An input of FROM, joined to those before it by `words` (the first has none)."""
 
     source: Source
@@ -99,12 +99,12 @@ class Relation:
 
 
 @dataclass(frozen=True, eq=False)
-class Query(Subquery):
+class Query(WrittenQuery):
     """A SELECT. `Session.table` makes the first one. Methods are written in any order of joins and conditions; what
     comes after `select` or `agg` reads its result. Names, text and meaning are those of SQL."""
 
     runner: Runner = field(repr=False)
-    relations: tuple[Relation, ...]
+    relations: tuple[JoinedInput, ...]
     conditions: tuple[Expr, ...] = ()
     windows: tuple[Window, ...] = ()
     default_window: str | None = None
@@ -122,7 +122,7 @@ class Query(Subquery):
         name = quoted(name)
         if self.table is not None:
             return replace(self, relations=(replace(self.relations[0], name=name),))
-        return Query(self.runner, (Relation(self, name),))
+        return Query(self.runner, (JoinedInput(self, name),))
 
     def where(self, *conditions: Value) -> Query:
         """Only the rows for which all conditions are true. After `select`, they are about its result."""
@@ -227,7 +227,7 @@ class Query(Subquery):
         keys_from = "partition_by" if other_partition_by is None else "other_partition_by"
         period_from = "period" if other_period is None else "other_period"
         keys = partition_by if other_partition_by is None else other_partition_by
-        removed = Periods(
+        removed = KeyedPeriods(
             other, several(keys), period if other_period is None else other_period, "other", keys_from, period_from
         )
         return self._over_periods("NORMALIZE", "difference", period, partition_by, removed)
@@ -338,14 +338,14 @@ class Query(Subquery):
         first = self.relations[0]
         name = first.qualifier if self.items is None else first.name
         name = name if len(self.relations) == 1 else None
-        return Query(self.runner, (Relation(self, name),))
+        return Query(self.runner, (JoinedInput(self, name),))
 
     def _joined(self, right: Source, words: str, on: Conditions, method: str, order_by: Expr | None = None) -> Query:
         if words in (_KINDS["right"], _KINDS["full"]) and self.conditions:
             return self._wrapped()._joined(right, words, on, method, order_by)
         block = self._open()
         source, name = opened_table(right)
-        added = Relation(source, name, words, several(on), order_by, method)
+        added = JoinedInput(source, name, words, several(on), order_by, method)
         return replace(block, relations=(*block.relations, added))
 
     def _over_periods(
@@ -354,10 +354,10 @@ class Query(Subquery):
         method: str,
         period: PeriodLike,
         partition_by: Value | Sequence[Value],
-        removed: Periods | None = None,
+        removed: KeyedPeriods | None = None,
     ) -> Query:
-        periods = Periods(self, several(partition_by), period)
-        return query_over(self.runner, PeriodTable(self.runner, word, method, periods, removed))
+        periods = KeyedPeriods(self, several(partition_by), period)
+        return query_over(self.runner, PeriodTableQuery(self.runner, word, method, periods, removed))
 
     def _run(self, run: Callable[[Rendered], _Found], words: str = "") -> _Found:
         rendered = self._rendered(words)
@@ -397,13 +397,13 @@ class Query(Subquery):
             with writer.argument("emit_after"):
                 writer.write(*([] if self.emit is None else [f" {self.emit}"]))
 
-    def _block(self, windows: Sequence[tuple[Window, str]]) -> Block:
+    def _block(self, windows: Sequence[tuple[Window, str]]) -> SelectScope:
         names = {id(window): name for window, name in windows}
         computed = self._computed(self._expressions(), windows)
         if computed is None:
-            return Block({}, names, self.default_window)
+            return SelectScope({}, names, self.default_window)
         columns = {id(column): name for name, column in computed.columns.items()}
-        return Block(columns, names, self.default_window, computed.opened)
+        return SelectScope(columns, names, self.default_window, computed.opened)
 
     def _write_items(self, writer: Writer) -> None:
         for number, item in enumerate((Expr(("*",)),) if self.items is None else self.items):
@@ -415,7 +415,7 @@ class Query(Subquery):
             name = item.name or column_title(self.runner, self.relations[0].source, item)
             writer.write("" if name is None else f" AS {quoted(name)}")
 
-    def _write_relation(self, writer: Writer, number: int, relation: Relation) -> None:
+    def _write_relation(self, writer: Writer, number: int, relation: JoinedInput) -> None:
         writer.write({"": "", ",": ", "}.get(relation.words, f" {relation.words} "))
         with writer.argument(f"the right side of {relation.method}" if relation.method else "table"):
             writer.source(relation.source)
@@ -462,7 +462,7 @@ def query_over(runner: Runner, source: Source) -> Query:
     """A query of all rows of a source. Raises AnalysisError for text that is no name of a table."""
     if isinstance(source, str):
         table_name(source)
-    return source if isinstance(source, Query) else Query(runner, (Relation(source),))
+    return source if isinstance(source, Query) else Query(runner, (JoinedInput(source),))
 
 
 def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: str, argument: str) -> None:

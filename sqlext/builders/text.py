@@ -25,14 +25,14 @@ _PART = r"(?:\w+|`(?:[^`]|``)+`)"
 _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
-class Part(Protocol):
+class SqlPart(Protocol):
     """A piece of SQL that knows how to write itself."""
 
     def write(self, writer: Writer) -> None:
         """Append the text to the writer's."""
 
 
-class Subquery(ABC):
+class WrittenQuery(ABC):
     """A query, as expressions and other queries read it."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Subquery(ABC):
 
 
 #: What rows a query or a window reads: the name of a table, a DataFrame, or a query.
-Source: TypeAlias = Union[str, "DataFrame", Subquery]
+Source: TypeAlias = Union[str, "DataFrame", WrittenQuery]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class Block:
+class SelectScope:
     """What holds within one SELECT.
 
     columns         the names under which computed Columns are found in its input, by their ids
@@ -83,19 +83,19 @@ class Block:
     columns: Mapping[int, str] = field(default_factory=dict)
     windows: Mapping[int, str] = field(default_factory=dict)
     default_window: str | None = None
-    opened: Callable[[Source, Part | None], DataFrame] | None = None
+    opened: Callable[[Source, SqlPart | None], DataFrame] | None = None
 
 
 @dataclass
 class Writer:
     """Collects the text of a statement, piece by piece. `block_now` is the SELECT that is being written."""
 
-    block_now: Block = field(default_factory=Block)
+    block_now: SelectScope = field(default_factory=SelectScope)
     _pieces: list[tuple[str, str | None]] = field(default_factory=list)
     _frames: dict[str, DataFrame] = field(default_factory=dict)
     _argument: str | None = None
 
-    def write(self, *parts: str | Part) -> None:
+    def write(self, *parts: str | SqlPart) -> None:
         """Append SQL text and parts."""
         for part in parts:
             if isinstance(part, str):
@@ -103,7 +103,7 @@ class Writer:
             else:
                 part.write(self)
 
-    def list(self, parts: Sequence[str | Part], separator: str = ", ") -> None:
+    def list(self, parts: Sequence[str | SqlPart], separator: str = ", ") -> None:
         """Append parts with a separator between them."""
         for number, part in enumerate(parts):
             if number:
@@ -124,7 +124,7 @@ class Writer:
             )
         self.write(name)
 
-    def source(self, source: Source, window: Part | None = None) -> None:
+    def source(self, source: Source, window: SqlPart | None = None) -> None:
         """Append what FROM and the UNION of a window read: a name, a reference to a DataFrame, or a query.
 
         Raises AnalysisError for text that is no name of a table.
@@ -134,7 +134,7 @@ class Writer:
             self._frame(self.block_now.opened(source, window))
         elif isinstance(source, str):
             self.write(table_name(source))
-        elif isinstance(source, Subquery):
+        elif isinstance(source, WrittenQuery):
             if window is None:
                 source.write_input(self)
             else:
@@ -159,7 +159,7 @@ class Writer:
             self._argument = before
 
     @contextmanager
-    def block(self, block: Block) -> Iterator[None]:
+    def block(self, block: SelectScope) -> Iterator[None]:
         """What is written inside is a SELECT of its own."""
         before, self.block_now = self.block_now, block
         try:
@@ -185,7 +185,7 @@ class Writer:
 
 def opened_table(source: Source) -> tuple[Source, str | None]:
     """What a query that is nothing but a table reads, and its name there; anything else as it is."""
-    found = source.table if isinstance(source, Subquery) else None
+    found = source.table if isinstance(source, WrittenQuery) else None
     return (source, None) if found is None else found
 
 

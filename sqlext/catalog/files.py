@@ -20,7 +20,7 @@ from sqlext.catalog.names import last_part
 from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
 from sqlext.catalog.orc import orc_columns
 from sqlext.catalog.parquet import file_statistics, parquet_columns
-from sqlext.catalog.partitions import Partitioning, partitioning
+from sqlext.catalog.partitions import FolderPartitioning, partitioning
 from sqlext.catalog.samples import file_sample
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class TableFiles:
 
     files: tuple[Path, ...]
     format: str
-    partitioning: Partitioning | None
+    partitioning: FolderPartitioning | None
 
 
 def table_info(name: str, path: Path | str, options: ReadOptions = NONE) -> TableInfo:

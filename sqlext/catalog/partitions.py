@@ -42,7 +42,7 @@ _LAST_DAY = (1 << 63) // 86_400_000_000 - 1
 
 
 @dataclass(frozen=True)
-class Partitioning:
+class FolderPartitioning:
     """The partition columns of a table: names and Spark's types, in the order of the folders below `base`."""
 
     columns: tuple[tuple[str, str], ...]
@@ -58,7 +58,7 @@ class Partitioning:
 
 def partitioning(
     files: Sequence[Path], bases: Collection[Path], text: str, *, typed: bool = True
-) -> Partitioning | None:
+) -> FolderPartitioning | None:
     """The partition columns of files below `bases`; None if no folder between them is named like one.
 
     `typed` is the setting: without it every column is a string. Raises ConfigurationError for layouts that Spark
@@ -93,7 +93,7 @@ def partitioning(
         )
     values = zip(*(pairs for _, pairs in found), strict=True)
     columns = tuple((name, _type_of(of_name, typed)) for name, of_name in zip(names, values, strict=True))
-    return Partitioning(columns, first[0])
+    return FolderPartitioning(columns, first[0])
 
 
 def _type_of(pairs: Collection[tuple[str, str]], typed: bool) -> str:

@@ -17,7 +17,7 @@ from sqlext_planner.relational.physical_plan import sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.spark.versions import condition_name, text_places
-from sqlext_planner.spark.views import TemporaryViews, View
+from sqlext_planner.spark.views import KnownView, TemporaryViews
 
 from sqlext.catalog.files import format_at_hand, table_info
 from sqlext.catalog.formats import INFERRED
@@ -56,7 +56,7 @@ class SparkCatalog:
     ) -> None:
         self._spark = spark
         self._views = views
-        self._met: dict[str, View | None] = {}
+        self._met: dict[str, KnownView | None] = {}
         self._settings = settings or {}
         self._check = check
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
@@ -149,7 +149,7 @@ class SparkCatalog:
             return info.paths if info is not None and info.format == "parquet" else ()
         if self._fold(name) not in self._scanned:
             view = self._view(name) if self._lists_plainly else None
-            known = View() if view is None else view
+            known = KnownView() if view is None else view
             self._scanned[self._fold(name)] = known.parquet_files(lambda: self._spark.table(_quoted(name)))
         return self._scanned[self._fold(name)]
 
@@ -206,7 +206,7 @@ class SparkCatalog:
             view.columns = columns
         return TableInfo(name, columns, is_streaming=is_streaming, watermark=watermark)
 
-    def _view(self, name: str) -> View | None:
+    def _view(self, name: str) -> KnownView | None:
         """The temporary view of this name, if it can be remembered."""
         if name not in self._met:
             is_plain = self._views is not None and "." not in name and "`" not in name

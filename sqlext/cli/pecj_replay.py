@@ -15,15 +15,23 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 from sqlext_planner.early.options import (
     UNITS,
-    Aggregate,
     Columns,
+    EstimatedAggregate,
     ReplayOptions,
     chosen_estimators,
     duration,
     durations,
     uniform_delay,
 )
-from sqlext_planner.early.replay import EmitResult, Figures, ReplayResult, figures, json_rows, run_replay, text_of
+from sqlext_planner.early.replay import (
+    EmitResult,
+    EstimatorFigures,
+    ReplayResult,
+    figures,
+    json_rows,
+    run_replay,
+    text_of,
+)
 
 from sqlext.cli.console import console
 from sqlext.cli.terminal import exact_output
@@ -53,7 +61,7 @@ def run_pecj_replay(
         columns=Columns(*columns),
         window=duration("--window", window),
         emit_after=durations("--emit-after", emit_after),
-        aggregate=Aggregate(aggregate),
+        aggregate=EstimatedAggregate(aggregate),
         estimators=chosen_estimators(estimators),
         delay=None if delay is None else uniform_delay(delay),
         lateness=None if lateness is None else duration("--lateness", lateness),
@@ -122,7 +130,7 @@ def _table(result: ReplayResult, emitted: EmitResult) -> Table:
     return grid
 
 
-def _cells(row: Figures, windows: int) -> list[str]:
+def _cells(row: EstimatorFigures, windows: int) -> list[str]:
     return [
         row.estimator,
         _number(row.mean_error),

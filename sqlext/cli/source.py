@@ -149,7 +149,7 @@ _SCRIPT = re.compile(r"BEGIN\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Piece:
+class SourcePiece:
     """A statement of a text: its place without the semicolon; whether one follows; the quote or ``/*`` in which the
     text ends."""
 
@@ -158,25 +158,27 @@ class Piece:
     opened: str = ""
 
 
-def statements_from(text: str, at: int = 0) -> Iterator[Piece]:
+def statements_from(text: str, at: int = 0) -> Iterator[SourcePiece]:
     """The statements from `at` on, in order, each found when it is asked for; a script (BEGIN ... END) is one of them,
     with all that follows."""
     start: int | None = None
     for part in _PARTS.finditer(text, at):
         if part["end"] is not None:
             if start is not None:
-                yield Piece(Span(start, part.start()), is_ended=True)
+                yield SourcePiece(Span(start, part.start()), is_ended=True)
             start = None
         elif part["blank"] is None and start is None:
             start = part.start()
             if _SCRIPT.match(text, start):
-                yield Piece(Span(start, len(text.rstrip())), is_ended=False)
+                yield SourcePiece(Span(start, len(text.rstrip())), is_ended=False)
                 return
         if part["open"] is not None:
-            yield Piece(Span(part.start() if start is None else start, len(text)), is_ended=False, opened=part["open"])
+            yield SourcePiece(
+                Span(part.start() if start is None else start, len(text)), is_ended=False, opened=part["open"]
+            )
             return
     if start is not None:
-        yield Piece(Span(start, len(text.rstrip())), is_ended=False)
+        yield SourcePiece(Span(start, len(text.rstrip())), is_ended=False)
 
 
 def split_statements(text: str) -> list[Span]:

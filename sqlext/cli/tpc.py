@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 
-class PlanFormat(StrEnum):
+class TpcPlanFormat(StrEnum):
     """How `plan` prints."""
 
     text = "text"
@@ -104,7 +104,7 @@ def _add_plan(app: typer.Typer, name: str, title: str) -> None:
                 metavar="DIR",
             ),
         ] = None,
-        format: Annotated[PlanFormat, typer.Option(help="How to print it.")] = PlanFormat.text,
+        format: Annotated[TpcPlanFormat, typer.Option(help="How to print it.")] = TpcPlanFormat.text,
         output: Annotated[
             Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")
         ] = None,

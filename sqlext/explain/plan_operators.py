@@ -14,12 +14,12 @@ from sqlext_planner.plan_format.steps_html import doc_html
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
 
-from sqlext.explain.plan_stages import Stages, measured_facts
+from sqlext.explain.plan_stages import PlanStages, measured_facts
 from sqlext.explain.umjoins import with_subqueries
 
 
 @dataclass(frozen=True)
-class Operator:
+class NumberedOperator:
     """An operator of the optimized plan with its number, and the physical nodes that compute it."""
 
     number: int
@@ -35,23 +35,23 @@ class Operator:
         return next(iter([*telling, *self.physical]), None)
 
 
-def operators_of(optimized: LogicalPlan, physical: PhysicalPlan | None) -> list[Operator]:
+def operators_of(optimized: LogicalPlan, physical: PhysicalPlan | None) -> list[NumberedOperator]:
     """The nodes that are computed by operators of ours, or might have been; those of subqueries, which Spark computes,
     come last."""
     nodes = [node for plan in with_subqueries(optimized) for node in plan.walk() if node.operator_name is not None]
     if physical is None:
-        return [Operator(number, node, ()) for number, node in enumerate(nodes, 1)]
+        return [NumberedOperator(number, node, ()) for number, node in enumerate(nodes, 1)]
     roots = {id(source): node for node in physical.walk() if (source := node.source()) is not None}
     found = []
     for number, node in enumerate(nodes, 1):
         above = [item for item in optimized.walk() if id(item) in roots and any(part is node for part in item.walk())]
         owner = node if id(node) in roots else above[-1] if above else None
         parts = () if owner is None else tuple(_parts(roots[id(owner)], optimized))
-        found.append(Operator(number, node, parts, None if owner is node else owner))
+        found.append(NumberedOperator(number, node, parts, None if owner is node else owner))
     return found
 
 
-def operator_html(operator: Operator, stages: Stages, level: int) -> Markup:
+def operator_html(operator: NumberedOperator, stages: PlanStages, level: int) -> Markup:
     """A section about an operator."""
     node, runs = operator.node, operator.runs
     ident = f"{stages.prefix}-op-{operator.number}"
@@ -89,7 +89,7 @@ def _parts(root: PhysicalPlan, optimized: LogicalPlan) -> Iterator[PhysicalPlan]
                 stack.append(child)
 
 
-def _where(operator: Operator, stages: Stages) -> Markup:
+def _where(operator: NumberedOperator, stages: PlanStages) -> Markup:
     node = operator.node
     computed = None if stages.computed is None else stages.computed.after.get(id(node))
     links = [
@@ -101,7 +101,7 @@ def _where(operator: Operator, stages: Stages) -> Markup:
     return tag("p", [part for link in shown for part in (link, " ")], class_="where")
 
 
-def _runs(operator: Operator, runs: PhysicalPlan | None) -> Content:
+def _runs(operator: NumberedOperator, runs: PhysicalPlan | None) -> Content:
     if runs is None:
         return tag("p", "It is part of a text that goes to Spark as it is.")
     kind = "an operator of sqlext" if runs.is_extension else "Spark's own"
@@ -128,7 +128,7 @@ def _choice(name: str, rivals: tuple[Rival, ...]) -> Content:
     return _table(f"Compared: {name}", head, rows)
 
 
-def _measured(operator: Operator, stages: Stages) -> Content:
+def _measured(operator: NumberedOperator, stages: PlanStages) -> Content:
     rows = []
     for figures in stages.measured:
         if not any(figures.node is part for part in operator.physical):

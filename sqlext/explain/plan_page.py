@@ -13,8 +13,8 @@ from sqlext_planner.plan_format.amounts import rows_text, seconds_text
 from sqlext_planner.plan_format.steps_html import doc_html, steps_html
 from sqlext_planner.tree import TreeNode
 
-from sqlext.explain.plan_operators import Operator, operator_html, operators_of
-from sqlext.explain.plan_stages import Stages
+from sqlext.explain.plan_operators import NumberedOperator, operator_html, operators_of
+from sqlext.explain.plan_stages import PlanStages
 from sqlext.explain.sql_marks import marked_sql, outermost, places_of
 from sqlext.explain.table import node_names
 from sqlext.explain.times import HEADS, node_cells, node_parts, stages_text
@@ -77,12 +77,12 @@ class _Parts:
         self.plan, self.note = plan, note
         self.is_compact = level > 2
         self.level = level if self.is_compact else level + 1
-        self.operators: Sequence[Operator] = (
+        self.operators: Sequence[NumberedOperator] = (
             [] if plan.optimized is None else operators_of(plan.optimized, plan.physical)
         )
         nodes = [item.node for item in self.operators]
         measured = () if plan.measured is None else plan.measured.nodes
-        stages = Stages(trees, prefix, nodes, frozenset(), measured)
+        stages = PlanStages(trees, prefix, nodes, frozenset(), measured)
         self.marks = [
             outermost(span for origin in (node, *stages.origins(node)) for span in places_of(origin)) for node in nodes
         ]
@@ -140,7 +140,7 @@ class _Parts:
         ]
         return tag("div", links[:_GLANCES], class_="glances") if links else None
 
-    def _said(self, item: Operator) -> Content:
+    def _said(self, item: NumberedOperator) -> Content:
         number = tag("span", str(item.number), class_=f"no c{(item.number - 1) % 6}")
         name = tag("a", number, " ", item.node.node_name(), href=f"#{self.stages.prefix}-op-{item.number}")
         return [name, ". ", doc_html(type(item.node).__doc__ or "")]

@@ -28,7 +28,7 @@ _TOLD = {
 
 
 @dataclass(frozen=True)
-class Stages:
+class PlanStages:
     """The trees of a plan by stage, with ids that start with `prefix`; `operators` are the numbered nodes of ours in
     the optimized plan, of which those with a number `in_text` are marked in the statement; `measured` are the figures
     of nodes of the physical plan."""

@@ -34,7 +34,7 @@ _STRING, _NAME = (
 
 
 @dataclass(frozen=True)
-class Edit:
+class MovedSpan:
     """The span `original` of the user's text became the span `bound` of the new one."""
 
     original: Span
@@ -46,7 +46,7 @@ class BoundText:
     """A statement's text with values in place of markers, and the way back to the user's text."""
 
     sql: str
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[MovedSpan, ...] = ()
     unbound: tuple[SqlExtError, ...] = ()
 
     def original(self, span: Span) -> Span:
@@ -245,12 +245,12 @@ def _fields(sql: str) -> Iterator[Span]:
 
 def _apply(sql: str, edits: list[tuple[Span, str]]) -> BoundText:
     pieces: list[str] = []
-    done: list[Edit] = []
+    done: list[MovedSpan] = []
     place = length = 0
     for span, text in edits:
         pieces += [sql[place : span.start], text]
         length += span.start - place
-        done.append(Edit(span, Span(length, length + len(text))))
+        done.append(MovedSpan(span, Span(length, length + len(text))))
         length += len(text)
         place = span.end
     return BoundText("".join([*pieces, sql[place:]]), tuple(done))

@@ -222,11 +222,11 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     )
     from sqlext_planner.strategies import contains_extension, plan_physical, stream_refusal
 
-    from sqlext.analyzer import Options, analyze
+    from sqlext.analyzer import AnalyzerOptions, analyze
 
     statement, mode = start.statement, start.explain
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
-    options = Options(statement.compat, empty, settings, late_rows)
+    options = AnalyzerOptions(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
     hidden = None if statement.uses_extension or mode == "analyze" else hidden_stream(analyzed)
     if hidden is not None:  # Spark refuses the statement, so no setting may promise an operator

@@ -13,7 +13,7 @@ _HOUR = "PARTITION BY user_id ORDER BY ts\n             ROWS_RANGE BETWEEN 1h PR
 
 
 @dataclass(frozen=True)
-class Clause:
+class DocumentedClause:
     """A clause: the words it is found by, how it is written (words of the language in upper case), what it means, a
     statement with it, and the page of the documentation that explains it."""
 
@@ -32,7 +32,7 @@ def _join(condition: str, hint: str = "") -> str:
     return f"SELECT {hint}a.item FROM visits a JOIN visits b ON {condition}"
 
 
-def _period_table(word: str) -> Clause:
+def _period_table(word: str) -> DocumentedClause:
     meanings = {
         "NORMALIZE": "Merges the overlapping and touching periods of each key; with EXCEPT it takes those of another "
         "table out of them.",
@@ -43,12 +43,12 @@ def _period_table(word: str) -> Clause:
     if word == "NORMALIZE":
         form = f"{form[:-1]} [EXCEPT u PARTITION BY k PERIOD (start, end)])"
     example = f"SELECT * FROM {word}(visits PARTITION BY item PERIOD (ts, te))"
-    return Clause(word, form, meanings[word], example, "period-algebra.md")
+    return DocumentedClause(word, form, meanings[word], example, "period-algebra.md")
 
 
 #: In the order in which people meet them.
 CLAUSES = (
-    Clause(
+    DocumentedClause(
         "WINDOW UNION",
         "WINDOW w AS (UNION source, ... [BY NAME] PARTITION BY key, ... ORDER BY time frame)",
         "A window over the rows of FROM together with those of other tables. The result has only rows of FROM; the "
@@ -56,7 +56,7 @@ CLAUSES = (
         _window("UNION orders "),
         "windows.md",
     ),
-    Clause(
+    DocumentedClause(
         "ROWS_RANGE",
         "ROWS_RANGE BETWEEN amount [OPEN] PRECEDING AND CURRENT ROW [MAXSIZE n]",
         "A frame by time: amounts are 10s, 1h, 2d (ms s m h d w), or numbers in units of the order column. OPEN leaves "
@@ -64,42 +64,42 @@ CLAUSES = (
         _window(""),
         "windows.md",
     ),
-    Clause(
+    DocumentedClause(
         "MAXSIZE",
         "ROWS_RANGE BETWEEN ... MAXSIZE n",
         "Of a frame by time, only the newest n rows.",
         _window("", " MAXSIZE 100"),
         "windows.md",
     ),
-    Clause(
+    DocumentedClause(
         "EXCLUDE CURRENT_ROW",
         "frame EXCLUDE CURRENT_ROW",
         "The window has not the row itself.",
         _window("", " EXCLUDE CURRENT_ROW"),
         "windows.md",
     ),
-    Clause(
+    DocumentedClause(
         "EXCLUDE CURRENT_TIME",
         "frame EXCLUDE CURRENT_TIME",
         "The window has no other rows of the same time.",
         _window("", " EXCLUDE CURRENT_TIME"),
         "windows.md",
     ),
-    Clause(
+    DocumentedClause(
         "INSTANCE_NOT_IN_WINDOW",
         "frame INSTANCE_NOT_IN_WINDOW",
         "The window has only rows of the union sources, and the row itself.",
         _window("UNION orders ", " INSTANCE_NOT_IN_WINDOW"),
         "windows.md",
     ),
-    Clause(
+    DocumentedClause(
         "LAST JOIN",
         "left LAST JOIN right [AS name] [ORDER BY key] ON condition",
         "Gives each left row the last right row, by the key, for which the condition holds; NULLs where none does.",
         "SELECT v.ts, o.price FROM views v\nLAST JOIN orders o ORDER BY o.ts ON v.user_id = o.user_id AND o.ts <= v.ts",
         "last-join.md",
     ),
-    Clause(
+    DocumentedClause(
         "PERIOD",
         "PERIOD [CLOSED] (start, end [OPEN]) relation PERIOD (start, end) [WITHIN amount]",
         "Compares two periods, in any condition. A period has its start and not its end; with CLOSED it has both. An "
@@ -107,7 +107,7 @@ CLAUSES = (
         _join("PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)"),
         "predicates.md",
     ),
-    Clause(
+    DocumentedClause(
         "WITHIN",
         "relation ... WITHIN amount | WITHIN (START amount, END amount)",
         "Bounds the distance between the starts or ends that a relation compares.",
@@ -115,7 +115,7 @@ CLAUSES = (
         "predicates.md",
     ),
     *map(_period_table, PERIOD_TABLES),
-    Clause(
+    DocumentedClause(
         "EMIT AFTER",
         EMIT_FORM,
         "On streams: gives each window early, a delay after its end, and once more when it is final. COMPENSATE "
@@ -123,28 +123,28 @@ CLAUSES = (
         f"SELECT count(*) AS n FROM views GROUP BY item {EMIT_FORM.replace('[', '').replace(']', '')}",
         "early-answers.md",
     ),
-    Clause(
+    DocumentedClause(
         " ".join(SWEEP),
         f"SELECT /*+ {' */ | /*+ '.join(SWEEP)} */ ...",
         "Whether the joins of this SELECT are to be interval joins, as far as their conditions allow.",
         _join("a.ts < b.te AND b.ts < a.te", "/*+ SWEEP */ "),
         "interval-joins.md",
     ),
-    Clause(
+    DocumentedClause(
         " ".join(UMJOIN),
         f"SELECT /*+ {' */ | /*+ '.join(UMJOIN)} */ ...",
         "Whether the joins of this SELECT are to be one multi-way join.",
         _join("a.item = b.item JOIN visits c ON b.item = c.item", "/*+ UMJOIN */ "),
         "umjoin.md",
     ),
-    Clause(
+    DocumentedClause(
         PARTITIONER,
         f"SELECT /*+ {PARTITIONER}(name) */ ...",
         "How the exchanges of this SELECT spread their rows over tasks.",
         _window("UNION orders ").replace("SELECT", f"SELECT /*+ {PARTITIONER}(hybrid) */"),
         "skew.md",
     ),
-    Clause(
+    DocumentedClause(
         "EXPLAIN ANALYZE",
         "EXPLAIN ANALYZE query",
         "Runs the query, and shows its plan with the rows that each operator took, moved and gave, and where the time "

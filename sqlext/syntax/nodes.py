@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 from sqlext_planner.period_algebra.nodes import Operation
 from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
@@ -16,7 +16,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
 
 #: The relation of each infix spelling, by its words.
-PHRASES: Mapping[tuple[str, ...], Relation] = {
+PHRASES: Mapping[tuple[str, ...], PeriodRelation] = {
     tuple(words.split()): row for row in RELATIONS.values() for words in row.words
 }
 #: Number of words in the longest phrase.
@@ -90,7 +90,7 @@ def period_comparison_sql(generator: Any, node: PeriodComparison) -> str:
     return " ".join(word for word in words if word)
 
 
-def _within_sql(generator: Any, node: PeriodComparison, relation: Relation) -> str:
+def _within_sql(generator: Any, node: PeriodComparison, relation: PeriodRelation) -> str:
     given = {name: generator.sql(node, name) for name in relation.parameters if node.args.get(name) is not None}
     if not given:
         return ""

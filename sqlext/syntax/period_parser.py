@@ -20,7 +20,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, ClassVar
 
-from sqlext_operators.interval_join.relations import Relation
+from sqlext_operators.interval_join.relations import PeriodRelation
 from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
@@ -240,7 +240,7 @@ class PeriodParser(BaseParser):
         help = f"did you mean {near}?" if near else f"relations: {', '.join(known)}"
         self._refuse(f"unknown relation of periods: {words}", self._tokens[self._index + skipped], help=help)
 
-    def _parse_within(self, words: tuple[str, ...], relation: Relation) -> dict[str, Any]:
+    def _parse_within(self, words: tuple[str, ...], relation: PeriodRelation) -> dict[str, Any]:
         """WITHIN amount, WITHIN START amount, WITHIN (START amount, END amount); {} if there is none."""
         named = self._word(1) in BOUND_WORDS
         amount = self._word(1) != "GROUP" and self._operand_ahead(1, value=True)
@@ -265,7 +265,7 @@ class PeriodParser(BaseParser):
             found[relation.parameters[0]] = self._parse_amount()
         return found
 
-    def _parse_bound_of(self, words: tuple[str, ...], relation: Relation, found: dict[str, Any]) -> None:
+    def _parse_bound_of(self, words: tuple[str, ...], relation: PeriodRelation, found: dict[str, Any]) -> None:
         token = self._curr
         name = BOUND_WORDS.get(self._word(0))
         if name is None:

@@ -51,7 +51,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryAnswer:
     """The rows of a query, its columns with Spark's types, and the seconds it took."""
 
     rows: pa.Table
@@ -89,7 +89,7 @@ def run(
 
 
 def _checked(session: Session, number: int, sql: str, progressed: Progressed, *, spark_first: bool) -> Outcome:
-    answers: dict[str, Answer | str] = {}
+    answers: dict[str, QueryAnswer | str] = {}
     for name in ("Spark", "ours") if spark_first else ("ours", "Spark"):
         progressed(number, f"running, {name}")
         answers[name] = _attempt(session.sql if name == "ours" else session.spark.sql, sql)
@@ -106,7 +106,7 @@ def _checked(session: Session, number: int, sql: str, progressed: Progressed, *,
     return Outcome(number, verdict, ours.rows.num_rows, ours.seconds, spark_seconds, detail)
 
 
-def compare_answers(spark: SparkSession, sql: str, ours: Answer, theirs: Answer) -> str:
+def compare_answers(spark: SparkSession, sql: str, ours: QueryAnswer, theirs: QueryAnswer) -> str:
     """Why our answer is not one that Spark could have given; empty if it is.
 
     Spark's own answer is enough if it is the same, or if it has all rows and all keys; else Spark runs the query
@@ -122,16 +122,16 @@ def compare_answers(spark: SparkSession, sql: str, ours: Answer, theirs: Answer)
     return difference(ours.rows, every, asked.keys, asked.limit)
 
 
-def answer(frame: DataFrame, begin: float | None = None) -> Answer:
+def answer(frame: DataFrame, begin: float | None = None) -> QueryAnswer:
     """The rows of a DataFrame; `begin` is when its text was given (`time.perf_counter`)."""
     begin = time.perf_counter() if begin is None else begin
     rows = arrow_table(frame)
     seconds = time.perf_counter() - begin
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    return Answer(rows, columns, seconds)
+    return QueryAnswer(rows, columns, seconds)
 
 
-def _attempt(sql: Callable[[str], DataFrame], text: str) -> Answer | str:
+def _attempt(sql: Callable[[str], DataFrame], text: str) -> QueryAnswer | str:
     """The answer, or the error in one line: one query's failure does not end the run, and the end of Spark does."""
     begin = time.perf_counter()
     try:

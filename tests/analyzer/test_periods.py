@@ -15,9 +15,9 @@ from sqlext_planner.periods.types import PeriodEnd, check_period_types, common_t
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter
-from sqlext_planner.relational.subquery import Subquery
+from sqlext_planner.relational.subquery import SubqueryExpression
 
-from sqlext.analyzer import Options, analyze
+from sqlext.analyzer import AnalyzerOptions, analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.nodes import OTHER_WORDS, PHRASES, PeriodComparison
@@ -39,7 +39,7 @@ COLUMNS = {
 CATALOG = DictCatalog({"r": COLUMNS, "s": COLUMNS})
 
 
-def plan(sql: str, options: Options | None = None) -> LogicalPlan:
+def plan(sql: str, options: AnalyzerOptions | None = None) -> LogicalPlan:
     result = analyze(parse(sql), CATALOG, options)
     for node in result.walk():
         assert not node.missing_references(), node.label()
@@ -340,7 +340,7 @@ def test_a_table_and_a_column_of_one_name() -> None:
     """`k.ts` is the outer table's: the column k of s has no fields."""
     sql = "SELECT k.ts FROM r AS k WHERE EXISTS (SELECT 1 FROM s WHERE (k.ts, k.te) ALLEN CONTAINS (s.ts, s.te))"
     (filter_,) = plan(sql).collect(Filter)
-    assert isinstance(filter_.condition, Subquery)
+    assert isinstance(filter_.condition, SubqueryExpression)
     (inner,) = filter_.condition.plan.collect(Filter)
     assert str(inner.condition) == "PERIOD(k.ts, k.te) ALLEN CONTAINS PERIOD(s.ts, s.te)"
 
@@ -423,11 +423,11 @@ def test_comparisons_say_the_same_where_they_can() -> None:
 def test_the_setting_for_empty_periods_reaches_the_predicate() -> None:
     sql = "SELECT r.k FROM r JOIN s ON r.valid OVERLAPS s.valid"
     for empty in ("drop", "error", "point"):
-        (join,) = plan(sql, Options(None, empty)).collect(Join)  # type: ignore[arg-type]
+        (join,) = plan(sql, AnalyzerOptions(None, empty)).collect(Join)  # type: ignore[arg-type]
         assert isinstance(join.condition, PeriodPredicate)
         assert join.condition.empty == empty
     with pytest.raises(SqlExtError, match="which has no next value"):
-        plan("SELECT (x, y) OVERLAPS (x, y) FROM r", Options(None, "point"))
+        plan("SELECT (x, y) OVERLAPS (x, y) FROM r", AnalyzerOptions(None, "point"))
 
 
 def test_columns_are_substituted_inside() -> None:

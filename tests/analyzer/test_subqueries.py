@@ -9,7 +9,7 @@ from sqlext_planner.expressions.nodes import Column, Literal, conjuncts
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
-from sqlext_planner.relational.subquery import Subquery, subqueries
+from sqlext_planner.relational.subquery import SubqueryExpression, subqueries
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
@@ -28,11 +28,11 @@ def plan(sql: str) -> LogicalPlan:
     return analyze(parse(sql), CATALOG)
 
 
-def found(sql: str) -> list[Subquery]:
+def found(sql: str) -> list[SubqueryExpression]:
     return list(subqueries(plan(sql)))
 
 
-def only(sql: str) -> Subquery:
+def only(sql: str) -> SubqueryExpression:
     (item,) = found(sql)
     return item
 
@@ -154,7 +154,7 @@ def test_substitution_reaches_the_plan() -> None:
         "SELECT a FROM t WHERE EXISTS (SELECT t.k FROM s WHERE s.k = t.k AND s.x IN (SELECT v FROM u WHERE u.k = t.k))"
     )
     new = item.substitute({Column("t", "k"): Column("d", "key"), Column("s", "k"): Literal("1")})
-    assert isinstance(new, Subquery)
+    assert isinstance(new, SubqueryExpression)
     assert new.plan.free_columns == {Column("d", "key")}
     assert new.references == {Column("d", "key")}
     assert "s.k = d.key" in new.plan.tree_string()

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.arithmetic import arithmetic_type, common_decimal, decimal_shape
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.typed import MOST_OPTIONS, Arithmetic, Call, Case, Cast, Interval, Paren, plain_number
+from sqlext_planner.expressions.typed import (
+    MOST_OPTIONS,
+    Arithmetic,
+    Case,
+    Cast,
+    FunctionCall,
+    Interval,
+    Paren,
+    plain_number,
+)
 
 from tests.planner.plans import written
 
@@ -27,7 +36,7 @@ def shape(item: Expression) -> str:
     name = type(item).__name__.lower()
     if isinstance(item, (Column, Literal)):
         return str(item)
-    own = {Call: "name", Cast: "to", Arithmetic: "signs", Interval: "unit"}.get(type(item))
+    own = {FunctionCall: "name", Cast: "to", Arithmetic: "signs", Interval: "unit"}.get(type(item))
     named = name if own is None else f"{name} {getattr(item, own)}"
     named = f"not {named}" if getattr(item, "negated", False) else named
     assert isinstance(item, SparkExpr)
@@ -76,13 +85,13 @@ def test_long_lists_are_text() -> None:
 
 def test_parts_of_calls() -> None:
     call = expression("sum(DISTINCT a.x + 1) FILTER (WHERE a.y > 2)")
-    assert isinstance(call, Call)
+    assert isinstance(call, FunctionCall)
     assert (call.distinct, call.filtered, call.modifier) == (True, True, "")
     assert [item.sql() for item in call.arguments] == ["(`a.x` + 1)"]
     assert call.condition is not None
     assert call.condition.sql() == "(`a.y` > 2)"
     first = expression("first(a.x) IGNORE NULLS")
-    assert isinstance(first, Call)
+    assert isinstance(first, FunctionCall)
     assert (first.name, first.modifier) == ("first", "ignore nulls")
     case = expression("CASE a.x WHEN 1 THEN a.y WHEN 2 THEN 3 ELSE a.m END")
     assert isinstance(case, Case)
@@ -130,7 +139,7 @@ def test_spark_gets_the_text_as_it_was_written(text: str) -> None:
         raise
     expected = NAMES.sub(r"`a.\1`", text)
     assert found.sql() == f"(greatest(1, {expected}))"
-    assert isinstance(found, Call)
+    assert isinstance(found, FunctionCall)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def _work() -> None:
     begin = time.process_time()
     import numpy as np
     import pyarrow as pa
-    from sqlext_operators.sequences.piece import Piece
+    from sqlext_operators.sequences.sequence import Piece
     from sqlext_operators.window.processor import WindowUnionProcessor
     from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 

@@ -113,18 +113,18 @@ def ends(*values: int) -> pa.Array:
 
 
 def open_row() -> None:
-    from sqlext_operators.interval_join.open_arrivals import Arrivals
+    from sqlext_operators.interval_join.open_arrivals import OpenArrivals
 
     keys = SimpleNamespace(keys=())
     period = SimpleNamespace(end="te", key=("id",))
     spec = SimpleNamespace(join=SimpleNamespace(side=lambda side: keys, null_safe=()))
     arrivals = SimpleNamespace(_spec=spec, _side="left", period=period)
     rows = pa.RecordBatch.from_pydict({"te": pa.nulls(1, pa.int64()), "id": pa.nulls(1, pa.int64())})
-    Arrivals._with_keys(arrivals, rows)  # type: ignore[arg-type]
+    OpenArrivals._with_keys(arrivals, rows)  # type: ignore[arg-type]
 
 
 def large_state() -> None:
-    from sqlext_operators.exchange.state_limit import check_size
+    from sqlext_operators.exchange.stream import check_size
 
     chunks = [SimpleNamespace(size=3 << 20, kind="rows", rows=0)]
     check_size(

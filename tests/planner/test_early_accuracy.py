@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlext_planner.early.options import Aggregate, Columns, ReplayOptions, chosen_estimators
-from sqlext_planner.early.replay import Figures, ReplayResult, figures, run_replay
+from sqlext_planner.early.options import Columns, EstimatedAggregate, ReplayOptions, chosen_estimators
+from sqlext_planner.early.replay import EstimatorFigures, ReplayResult, figures, run_replay
 
 Shared = Callable[[str], Path]
 
@@ -36,7 +36,7 @@ def replayed(
     delay: int,
     moments: tuple[int, ...],
     *,
-    aggregate: Aggregate = Aggregate.COUNT,
+    aggregate: EstimatedAggregate = EstimatedAggregate.COUNT,
     estimators: str = "all",
     swap: bool = False,
     seed: int = 0,
@@ -64,20 +64,20 @@ def replayed(
     return run_replay(options)
 
 
-def by_name(result: ReplayResult) -> dict[str, Figures]:
+def by_name(result: ReplayResult) -> dict[str, EstimatorFigures]:
     return {row.estimator: row for row in figures(result.results[0])}
 
 
 @pytest.mark.parametrize(
     ("experiment", "aggregate", "moments"),
     [
-        ("Sec6_3ImplementationStockq1", Aggregate.COUNT, (5, 7, 10, 11, 12)),
-        ("Sec6_2Stockq1", Aggregate.COUNT, (7, 10, 12)),
-        ("Sec6_2Stockq2", Aggregate.SUM, (7, 10, 12)),
+        ("Sec6_3ImplementationStockq1", EstimatedAggregate.COUNT, (5, 7, 10, 11, 12)),
+        ("Sec6_2Stockq1", EstimatedAggregate.COUNT, (7, 10, 12)),
+        ("Sec6_2Stockq2", EstimatedAggregate.SUM, (7, 10, 12)),
     ],
 )
 def test_published_errors_of_one_window(
-    shared: Shared, experiment: str, aggregate: Aggregate, moments: tuple[int, ...]
+    shared: Shared, experiment: str, aggregate: EstimatedAggregate, moments: tuple[int, ...]
 ) -> None:
     """The first window at PECJ's seeds. (The SUM of its WMJ is a sum of other averages.)"""
     with shared("data/streams/published_results.csv").open() as file:
@@ -133,10 +133,10 @@ def test_clusters_do_not_matter_if_delays_are_longer_than_windows(shared: Shared
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregate", list(Aggregate))
+@pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
 @pytest.mark.parametrize(("data", "delay", "moment", "error"), EVEN)
 def test_other_seeds_sides_and_aggregates(
-    shared: Shared, data: str, delay: int, moment: int, error: float, aggregate: Aggregate
+    shared: Shared, data: str, delay: int, moment: int, error: float, aggregate: EstimatedAggregate
 ) -> None:
     """Over 10 seeds and both directions; a single run of 30 windows may miss by more than all of them together."""
     errors: dict[str, list[float]] = {}
@@ -158,17 +158,19 @@ def test_other_seeds_sides_and_aggregates(
                 held.append(row.held)
                 assert row.unreliable <= 2
     means = {name: sum(values) / len(values) for name, values in errors.items()}
-    assert min(means, key=lambda name: means[name]) == "shrink" or aggregate is Aggregate.AVG
-    if aggregate is Aggregate.COUNT:
+    assert min(means, key=lambda name: means[name]) == "shrink" or aggregate is EstimatedAggregate.AVG
+    if aggregate is EstimatedAggregate.COUNT:
         assert means["shrink"] < 1.1 * error
     assert min(held) >= 26
     assert sum(held) / len(held) >= 28
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregate", [Aggregate.COUNT, Aggregate.SUM])
+@pytest.mark.parametrize("aggregate", [EstimatedAggregate.COUNT, EstimatedAggregate.SUM])
 @pytest.mark.parametrize(("data", "delay", "moment"), CLUSTERED)
-def test_clusters_at_other_seeds(shared: Shared, data: str, delay: int, moment: int, aggregate: Aggregate) -> None:
+def test_clusters_at_other_seeds(
+    shared: Shared, data: str, delay: int, moment: int, aggregate: EstimatedAggregate
+) -> None:
     for seed in range(1, 7):
         result = replayed(
             shared, data, delay, (moment,), aggregate=aggregate, estimators="shrink", seed=seed, swap=seed % 2 == 1

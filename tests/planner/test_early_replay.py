@@ -15,8 +15,8 @@ import pytest
 from sqlext_planner.early.files import FileRows, read_rows, same_codes
 from sqlext_planner.early.loader import load, rate_times, uniform_delays
 from sqlext_planner.early.options import (
-    Aggregate,
     Columns,
+    EstimatedAggregate,
     ReplayOptions,
     chosen_estimators,
     duration,
@@ -77,7 +77,10 @@ def test_durations() -> None:
         (lambda: chosen_estimators("shrinkk"), "did you mean 'shrink'"),
         (lambda: chosen_estimators("wmj"), "there are none, ksj, alf"),
         (lambda: chosen_estimators(","), "names none"),
-        (lambda: options(columns=Columns("k", None, "t", "a"), aggregate=Aggregate.SUM), "name a column .* --value"),
+        (
+            lambda: options(columns=Columns("k", None, "t", "a"), aggregate=EstimatedAggregate.SUM),
+            "name a column .* --value",
+        ),
         (lambda: options(columns=Columns("k", None, None, "a")), "nothing says the times of the rows"),
         (lambda: options(rate=5), "both --time and --rate"),
         (lambda: options(columns=Columns("k", None, "t")), "nothing says when the rows arrive"),
@@ -166,13 +169,13 @@ def rows_of(sides: tuple[Path, Path], **changes: Any) -> list[dict[str, Any]]:
 
 
 def test_the_form_of_a_file_does_not_matter(sides: tuple[Path, Path]) -> None:
-    csv = rows_of(sides, aggregate=Aggregate.SUM)
+    csv = rows_of(sides, aggregate=EstimatedAggregate.SUM)
     other = sides[0].with_suffix(".parquet"), sides[1].with_suffix(".parquet")
-    assert rows_of(other, aggregate=Aggregate.SUM) == csv
+    assert rows_of(other, aggregate=EstimatedAggregate.SUM) == csv
     table = pq.read_table(other[0])
     pq.write_table(table.take(pa.array(np.random.default_rng(3).permutation(3_000))), other[0])
     strip = [{key: value for key, value in row.items() if key == "exact"} for row in csv]
-    again = rows_of(other, aggregate=Aggregate.SUM)
+    again = rows_of(other, aggregate=EstimatedAggregate.SUM)
     assert [row["exact"] for row in again] == pytest.approx([row["exact"] for row in strip])
 
 

@@ -15,7 +15,7 @@ from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.pictures import Drawn, amount_words, relation_picture
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
+from sqlext_planner.periods.relation_sets import LEFT, LINE, EndReach, Placements
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.umjoin.pictures import class_name
 from sqlext_planner.window.frame import Bound, WindowFrame
@@ -65,7 +65,7 @@ def test_ranges_are_open_closed_or_without_end() -> None:
         False,
     )
     during = Placements(RELATIONS["period_contains"].terms)
-    assert during.reach("c") == Reach(LEFT["a"], LEFT["b"], with_high=False)
+    assert during.reach("c") == EndReach(LEFT["a"], LEFT["b"], with_high=False)
     assert len(overlaps.allen) == 9
     assert {"before", "after", "meets", "met_by"}.isdisjoint(overlaps.allen)
 
@@ -123,7 +123,7 @@ def test_rows_in_a_frame_are_those_of_the_operators_twin(
 ) -> None:
     rows.sort(key=lambda row: (row[0], -row[1]))
     frame = Frame(unit, *bounds, bounds[0] is not None and bounds[0] > 0, flags[0], maxsize, *flags[1:])
-    twin = [reference.Row(order, source, ()) for order, source in rows]
+    twin = [reference.SequenceRow(order, source, ()) for order, source in rows]
     place = current % len(rows)
     assert members(frame, rows, place) == reference.members(frame, twin, place)
 

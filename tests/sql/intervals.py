@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def random_periods(rng: random.Random, count: int, *, valid: bool = False) -> pa
 class Predicate:
     """A relation between the periods of two tables, with bounds in units of the small integers."""
 
-    relation: Relation
+    relation: PeriodRelation
     kind: EndType
     delta: int | None = None
     epsilon: int | None = None

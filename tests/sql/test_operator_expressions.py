@@ -110,7 +110,7 @@ def test_random_conditions(ansi: bool, count: int, spark: SparkSession) -> None:
     rng = random.Random(f"{ansi} {count}")
     rows = table(rng, large=not ansi)
     types = {"a": {name: from_arrow(rows.schema.field(name).type) for name in rows.column_names}}
-    found: list[tuple[str, nodes.Expression]] = []
+    found: list[tuple[str, nodes.TaskExpression]] = []
     while len(found) < count:
         text = condition(rng, 2)
         item = written(text, types)

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from sqlext_operators.early.estimation import Moments, interval, normal_error, open_interval, t_quantile
 from sqlext_operators.early.history import History
-from sqlext_operators.early.key_totals import Aggregate, KeyTotals
-from sqlext_operators.early.statistics import Moments, t_quantile
-from sqlext_operators.early.windows import Answer, EarlyWindow
+from sqlext_operators.early.windows import EarlyAnswer, EarlyWindow, EstimatedAggregate, KeyTotals
 
 
 @dataclass(frozen=True)
-class Guess:
+class WindowGuess:
     """An estimator's own view of a window: the value, its standard error with degrees of freedom.
 
     The truth is expected at `value + shift`: for estimators that are known to be wrong by so much. `conflict`: the
@@ -43,18 +44,18 @@ class Estimator:
     #: Whether `EarlyWindow.arrivals` has to be there
     follows_arrivals: ClassVar[bool] = False
 
-    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
         """`confidence` in (0, 1): the share of windows whose interval is to hold the exact answer."""
         self.aggregate = aggregate
         self.confidence = confidence
         self.history = History()
 
-    def estimate(self, window: EarlyWindow) -> Answer:
+    def estimate(self, window: EarlyWindow) -> EarlyAnswer:
         """The early answer of a window. Never fails, and learns nothing."""
         covered = self.history.covered
         if window.complete or (not self.history.empty and covered.pairs == 1):
             exact = window.totals.answer(self.aggregate)
-            return Answer(exact, exact, exact, 1.0, window.complete or self.history.trusted)
+            return EarlyAnswer(exact, exact, exact, 1.0, window.complete or self.history.trusted)
         if self.history.empty:
             return self._first(window)
         guess = self._guess(window)
@@ -77,7 +78,7 @@ class Estimator:
         self.history = History.restored(state["history"])
         self._restore(state)
 
-    def _guess(self, window: EarlyWindow) -> Guess:
+    def _guess(self, window: EarlyWindow) -> WindowGuess:
         raise NotImplementedError
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
@@ -94,50 +95,38 @@ class Estimator:
         exact = final.answer(self.aggregate)
         guess = self._guess(window)
         if math.isfinite(exact) and math.isfinite(guess.value) and 0 < guess.deviation < math.inf:
-            # by the width of the interval, so that an interval of few windows is not held to be too narrow
-            scale = guess.deviation * t_quantile(0.95, guess.freedom) / t_quantile(0.95, math.inf)
-            self.history.judge((guess.value + guess.shift - exact) / scale)
+            error = (guess.value + guess.shift - exact) / normal_error(guess.deviation, guess.freedom)
+            self.history.judged.judge(np.array([error]))
 
-    def _bounded(self, window: EarlyWindow, guess: Guess, coverage: float, reliable: bool) -> Answer:
+    def _bounded(self, window: EarlyWindow, guess: WindowGuess, coverage: float, reliable: bool) -> EarlyAnswer:
         """The interval of a guess, widened by the errors of the past."""
         value = guess.value
         if not math.isfinite(value):
-            return Answer(math.nan, math.nan, math.nan, coverage, False)
+            return EarlyAnswer(math.nan, math.nan, math.nan, coverage, False)
         if not math.isfinite(guess.deviation):
             return self._open(window, value, coverage)
-        half = t_quantile(self.confidence, guess.freedom) * guess.deviation * self.history.widening
-        lower = min(value, value + guess.shift - half)
-        upper = max(value, value + guess.shift + half)
-        if self.aggregate is Aggregate.COUNT:
-            lower = min(value, max(lower, window.totals.pairs))
-        return Answer(value, lower, upper, coverage, reliable)
+        half = t_quantile(self.confidence, guess.freedom) * guess.deviation * self.history.judged.widening
+        lower, upper = interval(self.aggregate, value, value + guess.shift, half, window.totals.pairs)
+        return EarlyAnswer(value, float(lower), float(upper), coverage, reliable)
 
-    def _first(self, window: EarlyWindow) -> Answer:
+    def _first(self, window: EarlyWindow) -> EarlyAnswer:
         """With no past window: rows are taken to come without delay, the bounds allow for any delay."""
         totals = window.totals
         value = totals.answer(self.aggregate)
         pairs = window.elapsed**2
-        if self.aggregate is not Aggregate.AVG:
+        if self.aggregate is not EstimatedAggregate.AVG:
             value /= pairs
         return self._open(window, value, pairs)
 
-    def _open(self, window: EarlyWindow, value: float, coverage: float) -> Answer:
+    def _open(self, window: EarlyWindow, value: float, coverage: float) -> EarlyAnswer:
         """Bounds where nothing is known of the error: a share 1 - confidence of all delays would need wider ones."""
-        totals = window.totals
-        rare = 1 - self.confidence
-        # no pair seen of n expected has probability exp(-n)
-        most = (totals.pairs - math.log(rare)) / (rare / 2 * window.elapsed) ** 2
-        scale = self.history.scale(totals)
         if math.isnan(value):
-            return Answer(value, value, value, coverage, False)
-        match self.aggregate:
-            case Aggregate.COUNT:
-                return Answer(value, min(value, totals.pairs), max(value, most), coverage, False)
-            case Aggregate.SUM:
-                reach = most * scale
-            case Aggregate.AVG:
-                reach = scale / math.sqrt(rare)  # Chebyshev's inequality
-        return Answer(value, value - reach, value + reach, coverage, False)
+            return EarlyAnswer(value, value, value, coverage, False)
+        rare, pairs = 1 - self.confidence, window.totals.pairs
+        least = (rare / 2 * window.elapsed) ** 2
+        scale = self.history.scale(window.totals)
+        lower, upper = open_interval(self.aggregate, value, (pairs, pairs), least, scale, rare)
+        return EarlyAnswer(value, float(lower), float(upper), coverage, False)
 
 
 class JudgedEstimator(Estimator):
@@ -147,22 +136,22 @@ class JudgedEstimator(Estimator):
     windows of different sizes can be compared.
     """
 
-    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         self._misses = Moments()
 
     def _value(self, window: EarlyWindow) -> float:
         raise NotImplementedError
 
-    def _guess(self, window: EarlyWindow) -> Guess:
+    def _guess(self, window: EarlyWindow) -> WindowGuess:
         value = self._value(window)
         count, size = self._misses.count, self._size(window.totals)
         if count < 2 or not size:
-            return Guess(value, math.inf, 1.0)
+            return WindowGuess(value, math.inf, 1.0)
         deviation = math.sqrt(self._misses.variance * (1 + 1 / count)) * size
-        return Guess(value, deviation, count - 1, shift=self._misses.mean * size)
+        return WindowGuess(value, deviation, count - 1, shift=self._misses.mean * size)
 
-    def _first(self, window: EarlyWindow) -> Answer:
+    def _first(self, window: EarlyWindow) -> EarlyAnswer:
         return self._open(window, self._value(window), window.elapsed**2)
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
@@ -172,8 +161,8 @@ class JudgedEstimator(Estimator):
             self._misses.add(miss / size)
 
     def _size(self, totals: KeyTotals) -> float:
-        scale = 1.0 if self.aggregate is Aggregate.COUNT else totals.value_scale
-        return scale if self.aggregate is Aggregate.AVG else scale * totals.left * totals.right
+        scale = 1.0 if self.aggregate is EstimatedAggregate.COUNT else totals.value_scale
+        return scale if self.aggregate is EstimatedAggregate.AVG else scale * totals.left * totals.right
 
     def _state(self) -> dict[str, Any]:
         return {"misses": self._misses.state()}

@@ -1,7 +1,10 @@
-"""What every estimator keeps of past windows: how much of them was there early, and whether the past can be trusted.
+"""What every estimator keeps of past windows: how much of them was there early, and whether the past can be trusted;
+and how far a part of the rows of two streams tells about their join.
+
+Variances of sums over pairs: each left row has arrived with probability `left`, each right row with `right`, all of
+them independently. The formulas are those of the variance of a product of two independent sums, key by key.
 
 `Clustering`: are the keys that come early those of the whole window? Estimates from a part of the rows assume it.
-
 With the rows of a key spread evenly over a window, the early rows of each key are a random share of all its rows. The
 test is Pearson's: squared distances from that share, over their variance. It is near 1 for evenly spread keys and
 above it for keys that come in clusters, and for keys whose rows are later than others'.
@@ -11,24 +14,99 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
-from sqlext_operators.early.key_totals import Ints, KeyTotals
-from sqlext_operators.early.statistics import ENOUGH, FORGETTING, MISS, MOST_ERROR, Moments, PastErrors
-from sqlext_operators.early.thinning import Covered
-from sqlext_operators.early.windows import EarlyWindow
+from sqlext_operators.early.estimation import ENOUGH, FORGETTING, SIGNIFICANT, LearnedRecord, Moments, PastErrors
+from sqlext_operators.early.windows import EarlyWindow, Floats, Ints, KeyTotals
 
 #: Dispersions below this change results by little, however certain they are.
 TOLERATED = 1.2
-#: Standard errors by which the dispersion has to exceed 1.
-SIGNIFICANT = 4.0
+
+
+@dataclass(frozen=True)
+class Covered:
+    """The share of the rows that has arrived, in (0, 1], for each side."""
+
+    left: float
+    right: float
+
+    @property
+    def pairs(self) -> float:
+        """The expected share of the pairs."""
+        return self.left * self.right
+
+
+@dataclass(frozen=True)
+class PairMoments:
+    """Sums over keys that the variance of a sum over pairs is made of.
+
+    Over the left rows with summands v, of which key k has the sum V_k and the sum of squares Q_k, and S_k right rows:
+    `single` is the sum of Q_k S_k, `same_left` that of Q_k S_k (S_k - 1), `same_right` that of S_k (V_k² - Q_k): twice
+    the pairs that share a left row, or a right row.
+    """
+
+    single: float
+    same_left: float
+    same_right: float
+
+    @staticmethod
+    def of(sums: Floats, squares: Floats, others: Floats) -> PairMoments:
+        """From V, Q and S of each key."""
+        return PairMoments(
+            float(squares @ others), float(squares @ (others * (others - 1))), float(others @ (sums**2 - squares))
+        )
+
+    @staticmethod
+    def of_count(totals: KeyTotals) -> PairMoments:
+        """For the number of pairs: every summand is 1."""
+        rows = totals.left_rows.astype(np.float64)
+        return PairMoments.of(rows, rows, totals.right_rows.astype(np.float64))
+
+    @staticmethod
+    def of_average(totals: KeyTotals) -> PairMoments:
+        """For the average of the left value over the pairs: summands are the values less their average."""
+        rows = totals.left_rows.astype(np.float64)
+        average = totals.pair_sum / totals.pairs
+        squares = totals.left_squares - 2 * average * totals.left_sums + average**2 * rows
+        others = totals.right_rows.astype(np.float64)
+        return PairMoments.of(totals.left_sums - average * rows, np.maximum(squares, 0.0), others)
+
+    def of_whole(self, covered: Covered) -> PairMoments:
+        """Unbiased estimates for the whole window, if these moments are of the rows that have arrived."""
+        pairs = covered.pairs
+        return PairMoments(
+            self.single / pairs, self.same_left / (pairs * covered.right), self.same_right / (pairs * covered.left)
+        )
+
+    def variance(self, covered: Covered) -> float:
+        """Variance of (sum over the pairs that have arrived) / `covered.pairs`, for moments of the whole window."""
+        return max(
+            0.0,
+            self.same_left * (1 - covered.left) / covered.left
+            + self.same_right * (1 - covered.right) / covered.right
+            + self.single * (1 - covered.pairs) / covered.pairs,
+        )
+
+
+def selectivity_variance(whole: PairMoments, covered: Covered, left: float, right: float) -> float:
+    """Relative variance of (pairs arrived) / (left rows arrived · right rows arrived).
+
+    `whole`: moments of the count in the whole window, which has `left` and `right` rows. Numbers of rows that happen to
+    be high make pairs more, and leave this share as it is: it varies less than the number of pairs.
+    """
+    if whole.single <= 0:
+        return 0.0
+    relative = whole.variance(covered) / whole.single**2
+    relative -= (1 - covered.left) / (covered.left * left) + (1 - covered.right) / (covered.right * right)
+    both = (1 - covered.left) * (1 - covered.right) / (covered.pairs * whole.single)
+    return max(relative, both)  # Cauchy-Schwarz: only estimated moments can be below
 
 
 @dataclass
-class Clustering:
+class Clustering(LearnedRecord):
     """Sums over past windows: squared distances, the number of keys that were free to differ, their variance."""
 
     distances: float = 0.0
@@ -63,18 +141,9 @@ class Clustering:
         excess = self.distances - self.freedom
         return self.dispersion > TOLERATED and excess > SIGNIFICANT * math.sqrt(self.variance)
 
-    def state(self) -> dict[str, float]:
-        """All that it knows, as numbers."""
-        return asdict(self)
-
-    @staticmethod
-    def restored(state: Mapping[str, float]) -> Clustering:
-        """The clustering whose state this is."""
-        return Clustering(**state)
-
 
 @dataclass
-class SideHistory:
+class SideHistory(LearnedRecord):
     """Shares of one stream's rows that were there early, one for each past window."""
 
     shares: Moments = field(default_factory=Moments)
@@ -104,7 +173,7 @@ class SideHistory:
 
 
 @dataclass
-class History:
+class History(LearnedRecord):
     """The past windows of one query and one moment of answering; `windows` counts them."""
 
     windows: int = 0
@@ -129,19 +198,10 @@ class History:
         return not self.left.shares.weights or not self.right.shares.weights
 
     @property
-    def widening(self) -> float:
-        """By how much intervals have to be wider than their formula says; at least 1."""
-        return self.judged.widening
-
-    @property
     def trusted(self) -> bool:
         """Enough windows, keys without clusters, and intervals that were as wide as they had to be."""
         clusters = self.left.clustering.found or self.right.clustering.found
         return self.windows >= ENOUGH and not clusters and self.judged.trusted
-
-    def judge(self, error: float) -> None:
-        """Take in the error of a past answer, in standard errors."""
-        self.judged.add(min(error**2, MOST_ERROR), float(abs(error) > MISS))
 
     def learn(self, window: EarlyWindow, final: KeyTotals) -> None:
         """A window that is final, and what was known of it early."""
@@ -156,32 +216,11 @@ class History:
         self.right.clustering.learn(right, final.right_rows)
 
     def state(self) -> dict[str, Any]:
-        """All that it knows, as numbers."""
-        sides = {
-            name: {
-                "shares": side.shares.state(),
-                "chances": side.chances.state(),
-                "clustering": side.clustering.state(),
-            }
-            for name, side in (("left", self.left), ("right", self.right))
-        }
-        return {
-            "windows": self.windows,
-            **self.judged.state(),
-            "scales": self.scales.state(),
-            **sides,
-        }
+        """All that it knows, as numbers and dicts of these: errors and misses stand beside what is judged by them."""
+        state = super().state()
+        return {**state.pop("judged"), **state}
 
-    @staticmethod
-    def restored(state: Mapping[str, Any]) -> History:
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
         """The history whose state this is."""
-        left, right = (
-            SideHistory(
-                Moments.restored(state[name]["shares"]),
-                Moments.restored(state[name]["chances"]),
-                Clustering.restored(state[name]["clustering"]),
-            )
-            for name in ("left", "right")
-        )
-        scales = Moments.restored(state["scales"])
-        return History(int(state["windows"]), left, right, PastErrors.restored(state), scales)
+        return super().restored({**state, "judged": state})

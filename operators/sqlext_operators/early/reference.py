@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sqlext_operators.early.key_totals import Aggregate
+from sqlext_operators.early.windows import EstimatedAggregate
 
 
-def join_aggregate(left: Sequence[tuple[int, float]], right: Sequence[int], aggregate: Aggregate) -> float:
+def join_aggregate(left: Sequence[tuple[int, float]], right: Sequence[int], aggregate: EstimatedAggregate) -> float:
     """Over all pairs of a left (key, value) and a right key that are equal; AVG of nothing is NaN."""
     values = [value for key, value in left for other in right if key == other]
     match aggregate:
-        case Aggregate.COUNT:
+        case EstimatedAggregate.COUNT:
             return float(len(values))
-        case Aggregate.SUM:
+        case EstimatedAggregate.SUM:
             return float(sum(values))
-        case Aggregate.AVG:
+        case EstimatedAggregate.AVG:
             return float(sum(values)) / len(values) if values else float("nan")
 
 

@@ -1,20 +1,117 @@
-"""The estimator `shrink`, the default: what has arrived, drawn towards what past windows were in the end."""
+"""The estimators `coverage`: what has arrived, over the share that usually has arrived by then; and `shrink`, the
+default: what has arrived, drawn towards what past windows were in the end.
+
+A `Factor` is one quantity of a window, such as its number of left rows: what is seen of it early, drawn towards past
+windows. It is equation 6 of PECJ, done once for each window: the posterior of what was seen before is the prior of what
+comes.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlext_operators.early.coverage import average_variance, by_coverage
-from sqlext_operators.early.estimator import Estimator, Guess
-from sqlext_operators.early.factors import Factor, Posterior
-from sqlext_operators.early.history import SideHistory
-from sqlext_operators.early.key_totals import Aggregate, KeyTotals
-from sqlext_operators.early.statistics import Moments
-from sqlext_operators.early.thinning import Covered, PairMoments, selectivity_variance
-from sqlext_operators.early.windows import EarlyWindow
+import numpy as np
+
+from sqlext_operators.early.estimation import LearnedRecord, Moments, drawn
+from sqlext_operators.early.estimator import Estimator, WindowGuess
+from sqlext_operators.early.history import Covered, History, PairMoments, SideHistory, selectivity_variance
+from sqlext_operators.early.windows import EarlyWindow, EstimatedAggregate, KeyTotals
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Mean and variance of the quantity in this window; `conflict`: the window is unlike those before it."""
+
+    mean: float
+    variance: float
+    conflict: bool = False
+
+
+@dataclass
+class Factor(LearnedRecord):
+    """The values of past windows, and how far early observations were from them in standard errors (squared)."""
+
+    values: Moments = field(default_factory=Moments)
+    misfits: Moments = field(default_factory=Moments)
+
+    @property
+    def misfit(self) -> float:
+        """By how much past squared errors exceed those that were expected; at least 1."""
+        return max(1.0, self.misfits.mean) if self.misfits.weights else 1.0
+
+    def posterior(self, observed: float, variance: float) -> Posterior:
+        """The mean of the observation (with its error variance, infinite if nothing was seen) and of the past.
+
+        Each counts by its precision. The past's variance is that between windows and that of their mean.
+        """
+        count = self.values.count
+        if count < 2:
+            return Posterior(observed, variance)
+        prior = self.values.variance * (1 + 1 / count)
+        if variance == float("inf"):
+            return Posterior(self.values.mean, prior)
+        variance *= self.misfit
+        past = self.values.mean
+        if prior + variance <= 0:
+            return Posterior(observed, 0.0, observed != past)
+        weight, conflict = drawn(observed, variance, past, prior)
+        return Posterior(past + float(weight) * (observed - past), float(weight) * variance, bool(conflict))
+
+    def learn(self, value: float, observed: float | None = None, variance: float = 0.0) -> None:
+        """A final window's value; and what was observed early, with the error variance that was to be expected."""
+        self.values.add(value)
+        if observed is not None and 0 < variance < float("inf"):
+            self.misfits.add((observed - value) ** 2 / variance)
+
+
+class Coverage(Estimator):
+    """COUNT = pairs / (c_left c_right), SUM likewise, AVG as it is.
+
+    c is the mean share of a stream's rows that has arrived by then. The variance is that of independent thinning of
+    both streams, and that of c itself: of its mean, and between windows as far as it is more than chance.
+    """
+
+    name = "coverage"
+    doc = "what has arrived, over the share of the rows that has usually arrived by then"
+
+    def _guess(self, window: EarlyWindow) -> WindowGuess:
+        return by_coverage(window.totals, self.aggregate, self.history)
+
+
+def by_coverage(totals: KeyTotals, aggregate: EstimatedAggregate, history: History) -> WindowGuess:
+    """What has arrived over its expected share, from the history alone."""
+    covered = history.covered
+    freedom = max(1.0, min(history.left.shares.count, history.right.shares.count) - 1)
+    if aggregate is EstimatedAggregate.AVG:
+        return WindowGuess(totals.answer(aggregate), math.sqrt(average_variance(totals, covered)), freedom)
+    value = totals.answer(aggregate) / covered.pairs
+    if aggregate is EstimatedAggregate.COUNT:
+        moments = PairMoments.of_count(totals)
+    else:
+        moments = PairMoments.of(totals.left_sums, totals.left_squares, totals.right_rows.astype(np.float64))
+    variance = moments.of_whole(covered).variance(covered)
+    # as if one more pair had come: that none is there does not mean that there will be none
+    scale = 1.0 if aggregate is EstimatedAggregate.COUNT else history.scale(totals)
+    variance += (scale / covered.pairs) ** 2 * (1 - covered.pairs)
+    relative = history.left.variance / covered.left**2 + history.right.variance / covered.right**2
+    return WindowGuess(value, math.sqrt(variance + value**2 * relative), freedom)
+
+
+def average_variance(totals: KeyTotals, covered: Covered) -> float:
+    """Variance of the average over the pairs that have arrived, as an estimate of that over all; infinite if unknown.
+
+    The left rows that have found a match are a sample of those that will: with one of them, nothing is known of how
+    different the others are.
+    """
+    rows = float(totals.left_rows[totals.right_rows > 0].sum())
+    if rows < 2:
+        return math.inf
+    whole = PairMoments.of_average(totals).of_whole(covered)
+    return whole.variance(covered) / (totals.pairs / covered.pairs) ** 2 * rows / (rows - 1)
+
 
 _UNSEEN = Posterior(math.nan, math.inf)
 
@@ -30,7 +127,7 @@ class Shrink(Estimator):
     name = "shrink"
     doc = "coverage, drawn towards what past windows were in the end: rows, selectivity and average, by precision"
 
-    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         self._left, self._right = Factor(), Factor()
         self._selectivity, self._average = Factor(), Factor()
@@ -39,28 +136,28 @@ class Shrink(Estimator):
         #: Variance of past early averages, times the same
         self._average_noise = Moments()
 
-    def _guess(self, window: EarlyWindow) -> Guess:
+    def _guess(self, window: EarlyWindow) -> WindowGuess:
         totals, covered = window.totals, self.history.covered
         freedom = max(1.0, self._left.values.count - 1)
         left = _rows(self._left, totals.left, self.history.left)
         right = _rows(self._right, totals.right, self.history.right)
         average = _UNSEEN
-        if self.aggregate is not Aggregate.COUNT:
+        if self.aggregate is not EstimatedAggregate.COUNT:
             average = self._average_of(totals, left.mean * right.mean, covered)
-        if self.aggregate is Aggregate.AVG:
-            return Guess(average.mean, math.sqrt(average.variance), freedom)
+        if self.aggregate is EstimatedAggregate.AVG:
+            return WindowGuess(average.mean, math.sqrt(average.variance), freedom)
         share = self._selectivity_of(totals, left.mean, right.mean, covered)
         count = _product([left, right, share])
         if count.mean < totals.pairs:
             # the past asks for fewer pairs than there are already: it says little about this window
             unlike = count.mean + 2 * math.sqrt(count.variance) < totals.pairs
             return replace(by_coverage(totals, self.aggregate, self.history), conflict=unlike)
-        if self.aggregate is Aggregate.COUNT:
-            return Guess(count.mean, math.sqrt(count.variance), freedom, conflict=count.conflict)
+        if self.aggregate is EstimatedAggregate.COUNT:
+            return WindowGuess(count.mean, math.sqrt(count.variance), freedom, conflict=count.conflict)
         if math.isnan(average.mean):  # no pair, now or ever
             average = Posterior(0.0, self.history.scale(totals) ** 2)
         total = _product([count, average])
-        return Guess(total.mean, math.sqrt(total.variance), freedom, conflict=total.conflict)
+        return WindowGuess(total.mean, math.sqrt(total.variance), freedom, conflict=total.conflict)
 
     def _selectivity_of(self, totals: KeyTotals, left: float, right: float, covered: Covered) -> Posterior:
         seen = totals.left * totals.right

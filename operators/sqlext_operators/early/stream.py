@@ -2,12 +2,17 @@
 
 A window is answered early in the first step whose rows take the latest event time to `delay` after the window's start,
 from the totals that are there then. Estimators learn from it when it is final.
+
+What is kept: totals of windows, those of before their answer apart; the clock; the past. Totals that came before the
+early answer of their window was due are kept apart from later ones, so what an estimator saw early can be told when it
+learns from the final window.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,22 +24,147 @@ from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.early.estimator import Estimator
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.key_totals import Ints
-from sqlext_operators.early.pair_totals import EarlyCall, PairTotals, WindowKeys
-from sqlext_operators.early.partials import LATEST, ROWS, WINDOW, TotalsSpec, numbers
-from sqlext_operators.early.stream_state import EarlyState
-from sqlext_operators.early.windows import Answer, EarlyWindow
+from sqlext_operators.early.partials import LATEST, ROWS, WINDOW, PairCall, PairTotals, TotalsSpec, WindowKeys, numbers
+from sqlext_operators.early.windows import EarlyAnswer, EarlyWindow, Ints
 from sqlext_operators.errors import about
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
-from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Progress, counted, late_error
+from sqlext_operators.exchange.chunks import DECODED_BYTES, Chunk, ChunkStore
+from sqlext_operators.exchange.stream import Expiry, Progress, late_error
 
+#: Kinds of chunks: totals of the left and the right side, of before the answer and after it; then what is below.
+SIDES, AFTER = 2, 2
+_TOTALS = range(SIDES + AFTER)
+_CLOCK, _PAST = 4, 5
+#: Totals of so many micro-batches are merged, so that a key's totals are not kept once for each of them.
+_MERGED = 16
 #: The word of the column `phase` for an estimate, and for the exact row.
 EARLY, FINAL = "early", "final"
 #: What is behind the value of each aggregate in a result.
 BOUNDS = ("lower", "upper", "coverage", "reliable")
 _BIGINT = (-(2**63), 2**63 - 1)
+
+
+class EarlyState:
+    """The chunks of one bucket."""
+
+    def __init__(self, sides: tuple[TotalsSpec, TotalsSpec], store: ChunkStore) -> None:
+        self._sides, self._store = sides, store
+        self._length = sides[0].window.length
+        self.memory = EarlyMemory(store, _CLOCK, _PAST)
+
+    def add(self, side: int, totals: pa.RecordBatch, *, after: bool) -> None:
+        """New totals, which are those of `after` the early answers of their windows, or of before them."""
+        if totals.num_rows:
+            starts = numbers(totals, WINDOW)
+            self._store.append(side + AFTER * after, int(starts.min()), int(starts.max()), totals)
+
+    def starts(self, above: int | None, most: int, *, after: bool | None = None) -> Ints:
+        """The windows that have totals and begin after `above` and by `most`, ascending; only those of one of the two
+        parts if `after` is given."""
+        kinds = _TOTALS if after is None else range(AFTER * after, AFTER * after + SIDES)
+        chunks = [chunk for kind in kinds for chunk in self._store.chunks(kind)]
+        chunks = [chunk for chunk in chunks if chunk.low <= most and (above is None or chunk.high > above)]
+        if not chunks:
+            return np.empty(0, np.int64)
+        found = np.unique(np.concatenate([numbers(self._store.read(chunk), WINDOW) for chunk in chunks]))
+        return found[(found <= most) & (found > above if above is not None else True)]
+
+    def totals(self, side: int, windows: Ints, *, after: bool) -> dict[int, pa.RecordBatch]:
+        """The totals of each of the windows, which ascend; not merged."""
+        found = []
+        for chunk in self._store.chunks(side + AFTER * after):
+            if len(windows) and chunk.low <= windows[-1] and windows[0] <= chunk.high:
+                batch = self._store.read(chunk)
+                found.append(batch.filter(pa.array(np.isin(numbers(batch, WINDOW), windows))))
+        return _by_window(found)
+
+    def next_end(self, done: int | None) -> int | None:
+        """The end of the first window that was not final at the watermark `done`."""
+        least: int | None = None
+        for chunk in (chunk for kind in _TOTALS for chunk in self._store.chunks(kind)):
+            low = chunk.low
+            if done is not None and low + self._length <= done:
+                starts = numbers(self._store.read(chunk), WINDOW)
+                low = int(starts[starts + self._length > done].min())
+            least = low if least is None else min(least, low)
+        return None if least is None else least + self._length
+
+    def last_end(self) -> int | None:
+        """The end of the last window that is kept."""
+        highs = [chunk.high for kind in _TOTALS for chunk in self._store.chunks(kind)]
+        return max(highs) + self._length if highs else None
+
+    def forget(self, watermark: int) -> None:
+        """Windows that end by the watermark are final."""
+        for chunk in [chunk for kind in _TOTALS for chunk in self._store.chunks(kind)]:
+            if chunk.high + self._length <= watermark:
+                self._store.drop(chunk)
+
+    def merge(self, watermark: int | None) -> None:
+        """Put totals of many micro-batches together."""
+        for kind in _TOTALS:
+            chunks = self._store.chunks(kind)
+            if len(chunks) < _MERGED:
+                continue
+            batch = self._sides[kind % AFTER].merged([self._store.read(chunk) for chunk in chunks])
+            if watermark is not None:
+                batch = batch.filter(pa.array(numbers(batch, WINDOW) + self._length > watermark))
+            self._drop(chunks)
+            self.add(kind % AFTER, batch, after=kind >= AFTER)
+
+    def rows(self) -> int:
+        """How many totals are kept."""
+        return sum(chunk.rows for kind in _TOTALS for chunk in self._store.chunks(kind))
+
+    def _drop(self, chunks: Iterable[Chunk]) -> None:
+        for chunk in chunks:
+            self._store.drop(chunk)
+
+
+def _by_window(batches: Sequence[pa.RecordBatch]) -> dict[int, pa.RecordBatch]:
+    """The totals of each window."""
+    if not batches:
+        return {}
+    batch = whole(batches[0].schema, batches)
+    starts = numbers(batch, WINDOW)
+    order = np.argsort(starts, kind="stable")
+    batch, starts = batch.take(pa.array(order)), starts[order]
+    cuts = np.flatnonzero(np.diff(starts)) + 1
+    ends = [*cuts.tolist(), len(starts)]
+    return {int(starts[a]): batch.slice(a, b - a) for a, b in zip([0, *ends], ends, strict=False) if b > a}
+
+
+@dataclass(frozen=True)
+class EarlyMemory:
+    """Two chunks of a store, of the kinds `clock_kind` and `past_kind`."""
+
+    store: ChunkStore
+    clock_kind: int
+    past_kind: int
+
+    @property
+    def clock(self) -> int | None:
+        """The latest event time so far."""
+        return max((chunk.high for chunk in self.store.chunks(self.clock_kind)), default=None)
+
+    def set_clock(self, clock: int) -> None:
+        """The latest event time has moved."""
+        self._replace(self.clock_kind, clock, pa.RecordBatch.from_pydict({"clock": [clock]}))
+
+    def past(self) -> list[Any] | None:
+        """What the estimators have learned; None: nothing yet."""
+        chunks = self.store.chunks(self.past_kind)
+        return json.loads(self.store.read(chunks[-1]).column(0)[0].as_py()) if chunks else None
+
+    def set_past(self, states: list[Any], now: int) -> None:
+        """The estimators have learned something."""
+        self._replace(self.past_kind, now, pa.RecordBatch.from_pydict({"past": [json.dumps(states)]}))
+
+    def _replace(self, kind: int, time: int, batch: pa.RecordBatch) -> None:
+        before = self.store.chunks(kind)
+        self.store.append(kind, time, time, batch)
+        for chunk in before:
+            self.store.drop(chunk)
 
 
 @dataclass(frozen=True)
@@ -48,7 +178,7 @@ class EarlySpec:
     """
 
     sides: tuple[TotalsSpec, TotalsSpec]
-    calls: tuple[EarlyCall, ...]
+    calls: tuple[PairCall, ...]
     delay: int
     estimator: str
     confidence: float
@@ -110,7 +240,7 @@ class EarlyStream:
         done = store.watermark
         now = done if watermark is None else max(watermark, done) if done is not None else watermark
         rows = [*self._final(state, before, done, now), *self._early(state, before, clock, now)]
-        yield from counted(self._results(rows), progress)
+        yield from self._results(rows)
         if clock is not None and clock != before:
             state.memory.set_clock(clock)
         if now is not None:
@@ -202,10 +332,10 @@ class EarlyStream:
                 keys.add(side, batch)
             yield start, early, keys.totals() if late else early
 
-    def _window(self, early: PairTotals, call: EarlyCall) -> EarlyWindow:
+    def _window(self, early: PairTotals, call: PairCall) -> EarlyWindow:
         return EarlyWindow(early.key_totals(call), min(1.0, self._spec.delay / self._length))
 
-    def _learn(self, estimator: Estimator, call: EarlyCall, early: PairTotals, final: PairTotals) -> bool:
+    def _learn(self, estimator: Estimator, call: PairCall, early: PairTotals, final: PairTotals) -> bool:
         """Learn from a final window, unless its values are not finite: nothing could be forgotten of these."""
         totals = final.key_totals(call)
         if not math.isfinite(float(totals.left_squares.sum())):
@@ -229,7 +359,7 @@ def _has_rows(totals: PairTotals) -> bool:
     return any(side.rows.any() for side in totals.sides)
 
 
-def _exact_cells(final: PairTotals, call: EarlyCall) -> list[Any]:
+def _exact_cells(final: PairTotals, call: PairCall) -> list[Any]:
     """The exact value, which is its own bounds."""
     with about(call.name):
         value = final.exact(call)
@@ -237,7 +367,7 @@ def _exact_cells(final: PairTotals, call: EarlyCall) -> list[Any]:
     return [value, bound, bound, 1.0, True]
 
 
-def _early_cells(answer: Answer, call: EarlyCall) -> list[Any]:
+def _early_cells(answer: EarlyAnswer, call: PairCall) -> list[Any]:
     """An estimate, rounded where the column holds integers; NULL where nothing is known."""
     value: float | int | None = _known(answer.estimate)
     if value is not None and call.integral:

@@ -1,26 +1,38 @@
 """Which FROM rows are answered early in a step: those whose time plus the delay the clock has passed in it, and new
-ones that were due before."""
+ones that were due before; and what is new in their frames: the rows from the watermark on, counted and summed.
+
+The window's own operator does it, over those rows alone: the same frames hold the same rows without the older ones,
+because no frame here counts rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools
-from sqlext_operators.columns.batches import take_rows
+from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.columns.flat import fixed_width, to_array, valid_mask
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import with_column
-from sqlext_operators.early.key_totals import Ints
+from sqlext_operators.early.windows import EstimatedAggregate, Floats, Ints
+from sqlext_operators.early_windows.calls import RowCall, totals_of
+from sqlext_operators.early_windows.learned import Lengths, Seen
+from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY, owned_rows
+from sqlext_operators.exchange.stream import FAR
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.parts import Part
-from sqlext_operators.window.stream_state import FAR, WindowState
+from sqlext_operators.window.frames import has_own
+from sqlext_operators.window.operator import WindowOperatorSpec
+from sqlext_operators.window.spec import Call
+from sqlext_operators.window.stream_state import POSITION, TimedRows, WindowState
 
 #: Positions of rows begin with the numbers of their chunks.
 _CHUNK_BITS = 32
+_TIME = "__time"
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,7 @@ class Due:
     """The FROM rows of the keys of the due ones, between the first and the last of them; the column COPY marks those
     that are not due. `codes` are those of the keys."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TimedRows, ...]
     codes: KeyCodes
 
     @property
@@ -73,12 +85,12 @@ class DueRows:
                 found.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
         return Due(tuple(found), codes)
 
-    def _is_due(self, part: Part) -> Bools:
+    def _is_due(self, part: TimedRows) -> Bools:
         is_new = part.positions >= self.since << _CHUNK_BITS
         return is_new if self.before is None else is_new | (part.times > self.before)
 
 
-def of_keys(part: Part, codes: KeyCodes, keys: Sequence[str]) -> Part | None:
+def of_keys(part: TimedRows, codes: KeyCodes, keys: Sequence[str]) -> TimedRows | None:
     """The rows of a part whose keys have codes; None without any."""
     if not keys:
         return part
@@ -87,7 +99,7 @@ def of_keys(part: Part, codes: KeyCodes, keys: Sequence[str]) -> Part | None:
         return None
     if len(rows) == len(part.times):
         return part
-    return Part(take_rows(part.batch, rows), part.times[rows], part.positions[rows])
+    return TimedRows(take_rows(part.batch, rows), part.times[rows], part.positions[rows])
 
 
 def next_due(state: WindowState, before: int | None) -> int | None:
@@ -100,3 +112,189 @@ def next_due(state: WindowState, before: int | None) -> int | None:
             low = int(times[np.searchsorted(times, before, side="right")])
         least = low if least is None else min(least, low)
     return least
+
+
+@dataclass(frozen=True)
+class FrameTotals:
+    """Of n frames, float64[n]: rows with a value, their sum, the sum of their squares."""
+
+    rows: Floats
+    sum: Floats
+    squares: Floats
+
+    def less(self, other: FrameTotals) -> FrameTotals:
+        """Without the rows of another."""
+        return FrameTotals(self.rows - other.rows, self.sum - other.sum, self.squares - other.squares)
+
+
+@dataclass(frozen=True)
+class Recent:
+    """Of the due rows, in the order of their positions: their times (int64[n]), what is new in their frames by call
+    (its output) without the row itself, and what the row itself adds to its frame."""
+
+    times: Ints
+    new: Mapping[str, FrameTotals]
+    own: Mapping[str, FrameTotals]
+
+
+def recent(
+    operator: WindowOperatorSpec, calls: Sequence[RowCall], state: WindowState, due: Due, watermark: int, last: int
+) -> Recent:
+    """What is new in the frames of the due rows. `last` is the time of the last row that they may hold."""
+    counted = _counted(operator, calls)
+    low, _ = due.span
+    due_rows = due.rows()
+    blocks = []
+    for tag in range(operator.inputs):
+        start = min(low, watermark) if tag == FROM else watermark
+        for part in state.parts(tag, start, last + 1):
+            known = of_keys(part, due.codes, operator.sequence.keys)
+            if known is not None:
+                batch = _numbers(operator, calls, known, watermark)
+                if tag == FROM:
+                    batch = with_column(batch, POSITION, pa.array(known.positions))
+                    batch = with_column(batch, COPY, pa.array(~_among(known.positions, due_rows)))
+                blocks.append(Block(0, tag, int(known.positions[0]), batch))
+    with counted.operator() as running:
+        for block in blocks:
+            running.push(block)
+        found = list(running.finish())
+    batch = whole(found[0].schema, found)
+    order = np.argsort(_ints(batch, POSITION))
+    times = _ints(batch, _TIME)[order]
+    is_new = times >= watermark
+    own, new = {}, {}
+    for call in calls:
+        inside = has_own(operator.window.windows[call.place].frame)
+        own[call.output] = _own(batch, call, order, inside=inside)
+        there = FrameTotals(*(_floats(batch, name)[order] for name in _results(call)))
+        new[call.output] = there.less(_where(own[call.output], is_new))
+    return Recent(times, new, own)
+
+
+def _counted(operator: WindowOperatorSpec, calls: Sequence[RowCall]) -> WindowOperatorSpec:
+    """The operator that counts and sums what is new."""
+    windows = []
+    for place, window in enumerate(operator.window.windows):
+        own = [call for call in calls if call.place == place]
+        made = [
+            Call("count" if column.startswith(_COUNTED) else "sum", (column,), result)
+            for call in own
+            for column, result in zip(_columns(call), _results(call), strict=False)
+        ]
+        windows.append(replace(window, calls=tuple(made)))
+    args = tuple(dict.fromkeys(name for call in calls for name in _columns(call)))
+    payload = (POSITION, _TIME, *dict.fromkeys(name for call in calls for name in _raw(call)))
+    return replace(
+        operator,
+        sequence=replace(operator.sequence, args=args, payload=payload),
+        window=replace(operator.window, windows=tuple(windows), payload=payload),
+    )
+
+
+_COUNTED, _SUMMED, _SQUARED, _OWN = "__new ", "__sum ", "__square ", "__own "
+
+
+def _columns(call: RowCall) -> list[str]:
+    """The columns that a call's totals are over: NULL in old rows."""
+    arg = call.arg or "*"
+    more = [] if call.aggregate is EstimatedAggregate.COUNT else [_SUMMED + arg, _SQUARED + arg]
+    return [_COUNTED + arg, *more]
+
+
+def _results(call: RowCall) -> list[str]:
+    """The results of its rows, sum and squares; those of COUNT are not all there."""
+    return [f"{kind}of {call.output}" for kind in (_COUNTED, _SUMMED, _SQUARED)]
+
+
+def _raw(call: RowCall) -> list[str]:
+    """What passes through of the row itself: whether it has a value, and which."""
+    if call.arg is None:
+        return []
+    more = [] if call.aggregate is EstimatedAggregate.COUNT else [_OWN + call.arg]
+    return [_valid(call.arg), *more]
+
+
+def _valid(arg: str) -> str:
+    return f"{_OWN}{arg} is there"
+
+
+def _numbers(operator: WindowOperatorSpec, calls: Sequence[RowCall], part: TimedRows, watermark: int) -> pa.RecordBatch:
+    """The columns that the counting operator reads."""
+    batch, is_new = part.batch, part.times >= watermark
+    order = operator.sequence.order
+    found = {name: batch.column(name) for name in (*operator.sequence.keys, *((order,) if order else ()))}
+    found[_TIME] = pa.array(part.times)
+    ones = np.ones(len(part.times), np.int64)
+    for call in calls:
+        if call.arg is None:
+            found[f"{_COUNTED}*"] = to_array(ones, is_new, pa.int64())
+            continue
+        column = batch.column(call.arg)
+        mask = valid_mask(column)
+        valid: Bools = np.ones(len(ones), np.bool_) if mask is None else mask
+        found[_COUNTED + call.arg] = to_array(ones, valid & is_new, pa.int64())
+        found[_valid(call.arg)] = pa.array(valid.astype(np.float64))
+        if call.aggregate is not EstimatedAggregate.COUNT:
+            values = np.where(valid, fixed_width(column), 0).astype(np.float64)
+            with np.errstate(over="ignore"):
+                squares = values * values
+            found[_OWN + call.arg] = pa.array(values)
+            found[_SUMMED + call.arg] = to_array(values, valid & is_new, pa.float64())
+            found[_SQUARED + call.arg] = to_array(squares, valid & is_new, pa.float64())
+    return pa.RecordBatch.from_pydict(found)
+
+
+def _own(batch: pa.RecordBatch, call: RowCall, order: Ints, *, inside: bool) -> FrameTotals:
+    zeros = np.zeros(len(order))
+    if not inside:
+        return FrameTotals(zeros, zeros, zeros)
+    rows = zeros + 1 if call.arg is None else _floats(batch, _valid(call.arg))[order]
+    if call.arg is None or call.aggregate is EstimatedAggregate.COUNT:
+        return FrameTotals(rows, zeros, zeros)
+    values = _floats(batch, _OWN + call.arg)[order]
+    with np.errstate(over="ignore"):
+        return FrameTotals(rows, values, values * values)
+
+
+def _where(totals: FrameTotals, chosen: Bools) -> FrameTotals:
+    return FrameTotals(*(np.where(chosen, values, 0.0) for values in (totals.rows, totals.sum, totals.squares)))
+
+
+def _among(positions: Ints, ascending: Ints) -> Bools:
+    """bool[n], which of the positions are among others."""
+    places = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
+    found: Bools = ascending[places] == positions
+    return found
+
+
+def _ints(batch: pa.RecordBatch, name: str) -> Ints:
+    found: Ints = batch.column(name).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _floats(batch: pa.RecordBatch, name: str) -> Floats:
+    """A column as doubles; NULL is 0. Zeros if there is none."""
+    if name not in batch.schema.names:
+        return np.zeros(batch.num_rows)
+    found: Floats = batch.column(name).fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    return found
+
+
+def seen_of(batch: pa.RecordBatch, call: RowCall, found: Recent, lengths: Lengths, bins: Ints) -> Seen:
+    """What is known of the frames of the due rows for a call: `batch` is about all of their rows, `found` about the
+    new ones."""
+    rows, total = totals_of(batch, call)
+    own, new = found.own[call.output], found.new[call.output]
+    return Seen(
+        own.rows,
+        own.sum,
+        rows - own.rows - new.rows,
+        total - own.sum - new.sum,
+        new.rows,
+        new.sum,
+        new.squares,
+        lengths,
+        bins,
+        complete=lengths.new <= 0,
+    )

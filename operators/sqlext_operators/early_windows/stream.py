@@ -2,12 +2,13 @@
 is without early answers when the watermark completes it.
 
 The final rows are those of the window's own stream, which this operator holds. The early ones are made from the same
-rows in its state, by the same calls.
+rows in its state, by the same calls. Records of early answers are kept until their rows are final: what an estimator
+needs to learn from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -17,28 +18,102 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
-from sqlext_operators.early.key_totals import Floats, Ints
-from sqlext_operators.early.stream import EARLY
-from sqlext_operators.early.stream_state import Memory
-from sqlext_operators.early_windows.answers import estimated, learn
-from sqlext_operators.early_windows.calls import RowCall, row_calls, with_rows
-from sqlext_operators.early_windows.columns import bounds_of, final_rows, seen_of, totals_of, values_of
-from sqlext_operators.early_windows.due import Due, DueRows, next_due
-from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS
-from sqlext_operators.early_windows.learned import Learned
-from sqlext_operators.early_windows.recent import recent
-from sqlext_operators.early_windows.records import Records, Remembered
-from sqlext_operators.early_windows.seen import Lengths, Moment
+from sqlext_operators.early.stream import EARLY, EarlyMemory
+from sqlext_operators.early.windows import Floats, Ints
+from sqlext_operators.early_windows.answers import REMEMBERED, ROW_ESTIMATORS, estimated, learn
+from sqlext_operators.early_windows.calls import (
+    RowCall,
+    bounds_of,
+    final_rows,
+    row_calls,
+    totals_of,
+    values_of,
+    with_rows,
+)
+from sqlext_operators.early_windows.due import Due, DueRows, next_due, recent, seen_of
+from sqlext_operators.early_windows.learned import Learned, Lengths, Moment
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Progress, counted
-from sqlext_operators.window.parts import POSITION
+from sqlext_operators.exchange.stream import FAR, Expiry, Progress
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.stream import WindowStream, WindowStreamSpec
-from sqlext_operators.window.stream_state import FAR
+from sqlext_operators.window.stream_state import POSITION
 
+#: Of so many rows of a step at most, evenly spread over them: more would teach little.
+MOST_RECORDS = 512
 #: Kinds of chunks, beyond all kinds of the window's own.
 _CLOCK, _PAST, _RECORDS = range(1 << 20, (1 << 20) + 3)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Chunks of a store of the kind `kind`; rows are final `ahead` after their times. Answers are of `calls` calls."""
+
+    store: ChunkStore
+    kind: int
+    ahead: int
+    calls: int
+
+    def add(self, positions: Ints, times: Ints, bins: Ints, memories: Sequence[Mapping[str, Floats]]) -> None:
+        """Remember the early answers of n rows (one at least): for each call, float64[n] by the names of
+        `REMEMBERED`."""
+        count = len(positions)
+        chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_RECORDS)).astype(np.int64))
+        chosen = chosen[bins[chosen] >= 0]
+        if not len(chosen):
+            return
+        found = {"position": positions[chosen], "bin": bins[chosen].astype(np.int8)}
+        for number, memory in enumerate(memories):
+            found |= {_name(number, name): memory[name][chosen] for name in REMEMBERED}
+        batch = pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in found.items()})
+        self.store.append(self.kind, int(times[chosen].min()), int(times[chosen].max()), batch)
+
+    def until(self, watermark: int) -> Remembered | None:
+        """The records of which some are of rows that are final at a watermark; None if there are none."""
+        chunks = [chunk for chunk in self.store.chunks(self.kind) if chunk.low + self.ahead < watermark]
+        if not chunks:
+            return None
+        batches = [self.store.read(chunk) for chunk in chunks]
+        return Remembered(whole(batches[0].schema, batches), self.calls)
+
+    def forget(self, watermark: int) -> None:
+        """Drop the records of rows that are final at a watermark."""
+        for chunk in self.store.chunks(self.kind):
+            if chunk.high + self.ahead < watermark:
+                self.store.drop(chunk)
+
+
+class Remembered:
+    """Some records, found by the positions of their rows."""
+
+    def __init__(self, batch: pa.RecordBatch, calls: int) -> None:
+        positions = batch.column("position").to_numpy()
+        order = np.argsort(positions)
+        self._positions: Ints = positions[order]
+        self._batch = batch.take(pa.array(order))
+        self._calls = calls
+
+    def among(self, positions: Ints) -> tuple[Ints, Ints]:
+        """(places, records): the rows at `places` of those with `positions` have these records."""
+        found = np.minimum(np.searchsorted(self._positions, positions), len(self._positions) - 1)
+        places = np.flatnonzero(self._positions[found] == positions)
+        return places, found[places]
+
+    def bins(self, records: Ints) -> Ints:
+        """int64[n], the bins of records."""
+        found: Ints = self._batch.column("bin").to_numpy()[records].astype(np.int64)
+        return found
+
+    def memories(self, records: Ints) -> list[dict[str, Floats]]:
+        """For each call, what was remembered in records."""
+        return [
+            {name: self._batch.column(_name(number, name)).to_numpy()[records] for name in REMEMBERED}
+            for number in range(self._calls)
+        ]
+
+
+def _name(call: int, name: str) -> str:
+    return f"{name} {call}"
 
 
 @dataclass(frozen=True)
@@ -93,11 +168,6 @@ class EarlyWindowStream:
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         """Take the new rows; give the FROM rows that are final now, learn from them, and answer those that are due."""
-        return counted(self._results(store, new, watermark, progress), progress)
-
-    def _results(
-        self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
-    ) -> Iterator[pa.RecordBatch]:
         spec, payload = self._spec, self._operator.window.payload
         memory, records = self._memory(store), Records(store, _RECORDS, self._ahead, len(spec.calls))
         learned = self._learned(memory)
@@ -106,13 +176,10 @@ class EarlyWindowStream:
         now = max(known, default=None)
         remembered = None if now is None else records.until(now)
         lessons: list[_Lesson] = []
-        uncounted = replace(progress)
-        for batch in self._windows.step(store, new, watermark, uncounted):
+        for batch in self._windows.step(store, new, watermark, progress):
             if remembered is not None:
                 lessons += self._lesson(remembered, batch)
             yield final_rows(batch, payload, spec.calls, spec.bounds, spec.phase)
-        for name in ("rows", "late", "timeless"):
-            setattr(progress, name, getattr(uncounted, name))
         if lessons:
             assert remembered is not None
             assert now is not None
@@ -153,10 +220,10 @@ class EarlyWindowStream:
         """The first columns of chunks of rows."""
         return self._windows.keys(kind)
 
-    def _memory(self, store: ChunkStore) -> Memory:
-        return Memory(store, _CLOCK, _PAST)
+    def _memory(self, store: ChunkStore) -> EarlyMemory:
+        return EarlyMemory(store, _CLOCK, _PAST)
 
-    def _learned(self, memory: Memory) -> list[Learned]:
+    def _learned(self, memory: EarlyMemory) -> list[Learned]:
         past = memory.past()
         return [Learned() for _ in self._spec.calls] if past is None else [Learned.restored(state) for state in past]
 

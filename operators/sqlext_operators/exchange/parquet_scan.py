@@ -43,7 +43,7 @@ class ParquetTask:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ScanComparison:
     """`column op value` as in a WHERE condition: NULL is not true.
 
     op is one of = <> < <= > >= and `is not null`.
@@ -55,7 +55,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Constant:
+class ScanConstant:
     """In place of a file's column: one value for every row."""
 
     value: PartitionValue
@@ -80,7 +80,7 @@ class Partition:
 
 
 #: What a scan reads: a column of the files by its name there, or something in its place.
-Source = str | Constant | Position | Partition
+Source = str | ScanConstant | Position | Partition
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ParquetScan:
     tasks: tuple[ParquetTask, ...]
     columns: tuple[Source, ...]
     types: tuple[pa.DataType, ...]
-    filters: tuple[Comparison, ...] = ()
+    filters: tuple[ScanComparison, ...] = ()
     coded: frozenset[str] = frozenset()
 
 
@@ -164,14 +164,14 @@ def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> It
             return
 
 
-def _of_task(name: Source, task: ParquetTask) -> str | Constant | Position:
-    return Constant(task.partition[name.place]) if isinstance(name, Partition) else name
+def _of_task(name: Source, task: ParquetTask) -> str | ScanConstant | Position:
+    return ScanConstant(task.partition[name.place]) if isinstance(name, Partition) else name
 
 
 def _column(
-    batch: pa.RecordBatch, name: str | Constant | Position, kind: pa.DataType, first: int, coded: frozenset[str]
+    batch: pa.RecordBatch, name: str | ScanConstant | Position, kind: pa.DataType, first: int, coded: frozenset[str]
 ) -> pa.Array:
-    if isinstance(name, Constant):
+    if isinstance(name, ScanConstant):
         return pa.repeat(pa.scalar(name.value, kind), batch.num_rows)
     if isinstance(name, Position):
         return pa.array(np.arange(first, first + batch.num_rows))
@@ -183,7 +183,7 @@ def _column(
     return column if column.type == kind else column.cast(kind)
 
 
-def _filter(batch: pa.RecordBatch, filters: tuple[Comparison, ...]) -> pa.RecordBatch:
+def _filter(batch: pa.RecordBatch, filters: tuple[ScanComparison, ...]) -> pa.RecordBatch:
     for item in filters:
         column = batch.column(item.column)
         if item.op == "is not null":

@@ -15,8 +15,8 @@ from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import hash_keys, is_key_type, null_keys
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.routing import Routes, copies_at_once, in_turn
-from sqlext_operators.kernels.placing import count_copies, fill_copies, find_owners, find_teams, spread_owners
+from sqlext_operators.exchange.scatter import Routes, copies_at_once, in_turn
+from sqlext_operators.kernels.lookups import count_copies, fill_copies, find_owners, find_teams, spread_owners
 
 #: The column of a routed row (boolean) that says that it is a copy: other rows need it, and it has no result here.
 COPY = "__sqlext_copy"

@@ -18,12 +18,20 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.errors import Places, TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
-from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
-from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded, name_of
-from sqlext_operators.exchange.key_counts import BucketReport, CountedInputs
+from sqlext_operators.exchange.chunks import (
+    FORMAT,
+    Chunk,
+    ChunkCache,
+    ChunkStore,
+    decoded,
+    derived_name,
+    encoded,
+    name_of,
+    shared_cache,
+)
 from sqlext_operators.exchange.placed import owned_rows
-from sqlext_operators.exchange.state_limit import check_size
-from sqlext_operators.exchange.stream import Progress, StreamSpec
+from sqlext_operators.exchange.stream import Progress, StreamSpec, check_size
+from sqlext_operators.exchange.stream_placement import BucketReport, CountedInputs
 
 #: The state's variables, for `getMapState` and `getValueState`: the name, and Spark's types.
 CHUNKS = ("chunks", "no bigint", "block binary")
@@ -219,7 +227,10 @@ class StatefulOperator:
         watermark = watermark_ms * self._spec.ticks_per_ms - self._spec.delay if watermark_ms > 0 else None
         new = sorted((decode_block(row.pid, row.tag, row.block) for row in rows), key=lambda block: block.seq)
         placed = _placement_of(new, placement)
-        blocks = [encoded(batch).to_pybytes() for batch in self._operator.step(store, new, watermark, progress)]
+        blocks = []
+        for batch in self._operator.step(store, new, watermark, progress):
+            progress.results += batch.num_rows
+            blocks.append(encoded(batch).to_pybytes())
         chained = (block for block in new if block.tag in self._spec.chained)
         progress.rows -= sum(int(owned_rows(block.batch).sum()) for block in chained)
         if watermark is not None:

@@ -1,12 +1,14 @@
 """What an operator on streams is to the exchange: it goes from one watermark to the next, with its rows in chunks.
 
-New rows come in through `admitted`, which tells late rows from others.
+New rows come in through `admitted`, which tells late rows from others. `check_size` has the most that a bucket may
+keep: beyond it the query fails, with the key that has the most rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, Protocol
 
 import numpy as np
@@ -15,18 +17,26 @@ import pyarrow as pa
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
-from sqlext_operators.errors import RowError
+from sqlext_operators.errors import RowError, TaskError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.placed import owned_rows
 
 #: What is done with rows that are late or have no time: leave them out, fail, or give them out as they are.
 Late = Literal["drop", "fail", "rows"]
+_MIB = 1 << 20
+#: Beyond all times.
+FAR = 1 << 62
+#: The most chunks that one input's rows of one micro-batch are cut into.
+_MOST_CHUNKS = 16
+#: The longest shown key, in characters.
+_SHOWN = 80
 
 
 @dataclass
 class Progress:
-    """What one step did, in rows: read, of them too late, of them without a time, and given out."""
+    """What one step did, in rows: read, of them too late, of them without a time, and given out (the caller of the step
+    counts these)."""
 
     rows: int = 0
     late: int = 0
@@ -85,13 +95,6 @@ class StreamSpec(Protocol):
     def stream(self) -> StreamOperator: ...
 
 
-def counted(batches: Iterable[pa.RecordBatch], progress: Progress) -> Iterator[pa.RecordBatch]:
-    """The results of a step, counted as they are given out."""
-    for batch in batches:
-        progress.results += batch.num_rows
-        yield batch
-
-
 @dataclass(frozen=True)
 class LeftOut:
     """New rows that are not taken: those below the watermark, and those without a time; None: there are none."""
@@ -136,6 +139,16 @@ def admitted(
     return found
 
 
+def cut_by_time(times: Int64s, span: int | None) -> Iterator[tuple[int, int]]:
+    """Stretches [start, end) of rows that become chunks: one whose rows are kept for `span` (None: for ever) spans no
+    more, so that it can go soon after them, but for rows whose times span very much. `times` are ascending, at least
+    one."""
+    extent = int(times[-1]) - int(times[0])
+    width = max(extent if span is None else span, extent // _MOST_CHUNKS) + 1
+    edges = list(range(int(times[0]), int(times[-1]) + 1, width))
+    return pairwise(np.unique([*np.searchsorted(times, edges).tolist(), len(times)]).tolist())
+
+
 def late_error(late: int, timeless: int) -> RowError:
     """The error for rows that are left out, where they are not to be."""
     told = [f"{_counted(late)} older than the watermark"] if late else []
@@ -150,3 +163,44 @@ def late_error(late: int, timeless: int) -> RowError:
 
 def _counted(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def check_size(store: ChunkStore, operator: StreamOperator, limit: int) -> None:
+    """Raises TaskError if the chunks have more than `limit` bytes. What the step has done does not count then: it is
+    done again when the query starts again, and no row is lost."""
+    size = sum(chunk.size for chunk in store.all())
+    if size <= limit:
+        return
+    rows = f"{operator.rows(store):,} rows"
+    largest = largest_key(store, operator)
+    most = "" if largest is None else f"; the largest key is {largest[0]} with {_counted(largest[1])}"
+    raise TaskError(
+        f"the state of the stream has {size / _MIB:,.1f} MiB ({rows}) in one bucket of keys, and "
+        f"sqlext.stream.stateBytes allows {limit / _MIB:,.1f} MiB{most}",
+        "bound how long rows are kept (EXPLAIN shows it), leave out such a key, or raise sqlext.stream.stateBytes; "
+        "the query then goes on from its checkpoint",
+        condition="stream-state-too-large",
+    )
+
+
+def largest_key(store: ChunkStore, operator: StreamOperator) -> tuple[str, int] | None:
+    """The key with the most rows of one kind of chunks, as text, and these rows; None without keys."""
+    found: dict[int, pa.Table] = {}
+    for chunk in store.all():
+        places = operator.keys(chunk.kind)
+        if places and chunk.rows:
+            batch = store.read(chunk)
+            names = [f"k{n}" for n in range(len(places))]
+            keys = pa.table([batch.column(place) for place in places], names=names)
+            counts = keys.group_by(names).aggregate([([], "count_all")]).rename_columns([*names, "rows"])
+            before = found.get(chunk.kind)
+            if before is not None:
+                both = pa.concat_tables([before, counts])
+                counts = both.group_by(names).aggregate([("rows", "sum")]).rename_columns([*names, "rows"])
+            found[chunk.kind] = counts
+    most = [table.sort_by([("rows", "descending")]).slice(0, 1).to_pylist()[0] for table in found.values()]
+    if not most:
+        return None
+    *keys, rows = max(most, key=lambda row: int(row["rows"])).values()
+    shown = repr(keys[0]) if len(keys) == 1 else f"({', '.join(map(repr, keys))})"
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...", int(rows)

@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 from sqlext_operators.arrays import Bools
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.expressions.nodes import (
-    And,
-    Arithmetic,
-    Comparison,
-    Constant,
-    Expression,
-    Input,
     IsNull,
-    Not,
-    Or,
+    TaskAnd,
+    TaskArithmetic,
+    TaskColumn,
+    TaskComparison,
+    TaskConstant,
+    TaskExpression,
+    TaskNot,
+    TaskOr,
     Widened,
 )
 
@@ -29,12 +29,12 @@ from sqlext_operators.expressions.nodes import (
 Columns = Callable[[str], pa.Array]
 
 
-def true_rows(condition: Expression, columns: Columns, count: int) -> Bools:
+def true_rows(condition: TaskExpression, columns: Columns, count: int) -> Bools:
     """bool[count], the rows for which a condition is true. Raises as `evaluate`."""
     return _mask(evaluate(condition, columns, count), null=False)
 
 
-def evaluate(expression: Expression, columns: Columns, count: int) -> pa.Array:
+def evaluate(expression: TaskExpression, columns: Columns, count: int) -> pa.Array:
     """The expression's values of `count` rows, in its type. Raises RowOverflowError for a row whose computation
     overflows where it is `checked`, unless an AND or OR is decided before it."""
     found = _Evaluation(columns, count).of(expression)
@@ -48,7 +48,7 @@ def evaluate(expression: Expression, columns: Columns, count: int) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class _Values:
+class _CheckedValues:
     """Values, and bool[rows] where Spark raises an error instead; None if nowhere."""
 
     array: pa.Array
@@ -60,36 +60,36 @@ class _Evaluation:
     columns: Columns
     count: int
 
-    def of(self, expression: Expression) -> _Values:
+    def of(self, expression: TaskExpression) -> _CheckedValues:
         match expression:
-            case Input(name):
-                return _Values(self.columns(name))
-            case Constant(value, kind):
-                return _Values(pa.repeat(pa.scalar(value, kind), self.count))
+            case TaskColumn(name):
+                return _CheckedValues(self.columns(name))
+            case TaskConstant(value, kind):
+                return _CheckedValues(pa.repeat(pa.scalar(value, kind), self.count))
             case Widened(operand, kind):
                 found = self.of(operand)
-                return _Values(pc.cast(found.array, kind, safe=False), found.failed)
-            case Not(operand):
+                return _CheckedValues(pc.cast(found.array, kind, safe=False), found.failed)
+            case TaskNot(operand):
                 found = self.of(operand)
-                return _Values(pc.invert(found.array), found.failed)
+                return _CheckedValues(pc.invert(found.array), found.failed)
             case IsNull(operand):
                 found = self.of(operand)
-                return _Values(pc.is_null(found.array), found.failed)
-            case And(terms):
+                return _CheckedValues(pc.is_null(found.array), found.failed)
+            case TaskAnd(terms):
                 return self._connected(terms, pc.and_kleene, False)
-            case Or(terms):
+            case TaskOr(terms):
                 return self._connected(terms, pc.or_kleene, True)
-            case Comparison(comparator, left, right):
+            case TaskComparison(comparator, left, right):
                 ours, theirs = self.of(left), self.of(right)
                 seen = None if comparator == "<=>" else ours.array
-                return _Values(_compared(comparator, ours.array, theirs.array), _second(ours, theirs, seen))
-            case Arithmetic():
+                return _CheckedValues(_compared(comparator, ours.array, theirs.array), _second(ours, theirs, seen))
+            case TaskArithmetic():
                 return self._computed(expression)
         raise TypeError(f"not an expression: {expression!r}")
 
     def _connected(
-        self, terms: tuple[Expression, ...], connect: Callable[[pa.Array, pa.Array], pa.Array], decided: bool
-    ) -> _Values:
+        self, terms: tuple[TaskExpression, ...], connect: Callable[[pa.Array, pa.Array], pa.Array], decided: bool
+    ) -> _CheckedValues:
         """AND or OR: a term behind one with the value `decided` counts for nothing."""
         found = self.of(terms[0])
         for term in terms[1:]:
@@ -98,24 +98,24 @@ class _Evaluation:
             if failed is not None:
                 known = _mask(found.array, null=not decided)
                 failed = failed & (known != decided)
-            found = _Values(connect(found.array, more.array), _either(found.failed, failed))
+            found = _CheckedValues(connect(found.array, more.array), _either(found.failed, failed))
         return found
 
-    def _computed(self, expression: Arithmetic) -> _Values:
+    def _computed(self, expression: TaskArithmetic) -> _CheckedValues:
         ours, theirs = self.of(expression.left), self.of(expression.right)
         sign = expression.sign
         if sign in ("/", "%"):
             array = _quotient(sign, ours.array, theirs.array)
-            return _Values(array, _either(theirs.failed, ours.failed))  # the right operand is computed first
+            return _CheckedValues(array, _either(theirs.failed, ours.failed))  # the right operand is computed first
         failed = _second(ours, theirs, ours.array)
         if not expression.checked:
             array = _ARITHMETIC[sign](ours.array, theirs.array)
-            return _Values(array if array.type == expression.kind else pc.cast(array, expression.kind), failed)
+            return _CheckedValues(array if array.type == expression.kind else pc.cast(array, expression.kind), failed)
         try:
-            return _Values(_CHECKED[sign](ours.array, theirs.array), failed)
+            return _CheckedValues(_CHECKED[sign](ours.array, theirs.array), failed)
         except pa.ArrowInvalid:
             array = _ARITHMETIC[sign](ours.array, theirs.array)
-            return _Values(array, _either(failed, _overflows(sign, ours.array, theirs.array, array)))
+            return _CheckedValues(array, _either(failed, _overflows(sign, ours.array, theirs.array, array)))
 
 
 _ARITHMETIC = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
@@ -205,7 +205,7 @@ def _mask(array: pa.Array, *, null: bool) -> Bools:
     return found
 
 
-def _second(first: _Values, second: _Values, seen: pa.Array | None) -> Bools | None:
+def _second(first: _CheckedValues, second: _CheckedValues, seen: pa.Array | None) -> Bools | None:
     """Where one of two operands fails; the second one is not computed where `seen` is NULL."""
     failed = second.failed
     if failed is not None and seen is not None:

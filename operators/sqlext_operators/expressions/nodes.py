@@ -20,7 +20,7 @@ _BOOLEAN = pa.bool_()
 
 
 @dataclass(frozen=True)
-class Expression:
+class TaskExpression:
     """A value for each row. NULL is a value that is not valid."""
 
     @property
@@ -29,7 +29,7 @@ class Expression:
         return _BOOLEAN
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         """The expressions that it is computed from."""
         return ()
 
@@ -45,7 +45,7 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Input(Expression):
+class TaskColumn(TaskExpression):
     """A column."""
 
     name: str
@@ -60,7 +60,7 @@ class Input(Expression):
 
 
 @dataclass(frozen=True)
-class Constant(Expression):
+class TaskConstant(TaskExpression):
     """The same value for every row; None for NULL."""
 
     value: Any
@@ -72,12 +72,12 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True)
-class Widened(Expression):
+class Widened(TaskExpression):
     """The operand in a type to which Spark promotes it: a whole number in a wider one, in a float (rounded to nearest)
     or in a decimal; a float as a double; a decimal in one with at least as many digits on both sides of the point;
     NULL in any type."""
 
-    operand: Expression
+    operand: TaskExpression
     kind: pa.DataType
 
     @property
@@ -85,12 +85,12 @@ class Widened(Expression):
         return self.kind
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return (self.operand,)
 
 
 @dataclass(frozen=True)
-class Arithmetic(Expression):
+class TaskArithmetic(TaskExpression):
     """``left sign right``; NULL if an operand is.
 
     `+ - *`: operands of one type, whole numbers or floats, whose result has it too; or decimals, whose result has the
@@ -100,8 +100,8 @@ class Arithmetic(Expression):
     """
 
     sign: Sign
-    left: Expression
-    right: Expression
+    left: TaskExpression
+    right: TaskExpression
     kind: pa.DataType
     checked: bool = False
 
@@ -110,7 +110,7 @@ class Arithmetic(Expression):
         return self.kind
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return (self.left, self.right)
 
     @property
@@ -119,7 +119,7 @@ class Arithmetic(Expression):
 
 
 @dataclass(frozen=True)
-class Comparison(Expression):
+class TaskComparison(TaskExpression):
     """``left comparator right`` of two values of one type; NULL if one is, but for ``<=>``, where NULL equals NULL.
 
     NaN equals itself and is above every number, -0.0 equals 0.0, strings and binary go by their bytes, false is below
@@ -127,53 +127,53 @@ class Comparison(Expression):
     """
 
     comparator: Comparator
-    left: Expression
-    right: Expression
+    left: TaskExpression
+    right: TaskExpression
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return (self.left, self.right)
 
 
 @dataclass(frozen=True)
-class And(Expression):
+class TaskAnd(TaskExpression):
     """False if a term is, else NULL if one is. A term behind a false one is not computed, so it raises no error."""
 
-    terms: tuple[Expression, ...]
+    terms: tuple[TaskExpression, ...]
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return self.terms
 
 
 @dataclass(frozen=True)
-class Or(Expression):
+class TaskOr(TaskExpression):
     """True if a term is, else NULL if one is. A term behind a true one is not computed, so it raises no error."""
 
-    terms: tuple[Expression, ...]
+    terms: tuple[TaskExpression, ...]
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return self.terms
 
 
 @dataclass(frozen=True)
-class Not(Expression):
+class TaskNot(TaskExpression):
     """``NOT operand``."""
 
-    operand: Expression
+    operand: TaskExpression
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return (self.operand,)
 
 
 @dataclass(frozen=True)
-class IsNull(Expression):
+class IsNull(TaskExpression):
     """``operand IS NULL``."""
 
-    operand: Expression
+    operand: TaskExpression
 
     @property
-    def operands(self) -> tuple[Expression, ...]:
+    def operands(self) -> tuple[TaskExpression, ...]:
         return (self.operand,)

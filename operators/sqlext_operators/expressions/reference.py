@@ -14,45 +14,45 @@ import pyarrow as pa
 
 from sqlext_operators.columns.reference import compare
 from sqlext_operators.expressions.nodes import (
-    And,
-    Arithmetic,
-    Comparison,
-    Constant,
-    Expression,
-    Input,
     IsNull,
-    Not,
-    Or,
+    TaskAnd,
+    TaskArithmetic,
+    TaskColumn,
+    TaskComparison,
+    TaskConstant,
+    TaskExpression,
+    TaskNot,
+    TaskOr,
     Widened,
 )
 
 
-def value(expression: Expression, row: Mapping[str, Any]) -> Any:
+def value(expression: TaskExpression, row: Mapping[str, Any]) -> Any:
     """The expression's value of one row. Raises OverflowError where it is checked and overflows."""
     match expression:
-        case Input(name):
+        case TaskColumn(name):
             return row[name]
-        case Constant(found):
+        case TaskConstant(found):
             return found
         case Widened(operand, kind):
             return _widened(value(operand, row), kind)
-        case Not(operand):
+        case TaskNot(operand):
             found = value(operand, row)
             return None if found is None else not found
         case IsNull(operand):
             return value(operand, row) is None
-        case And(terms):
+        case TaskAnd(terms):
             return _connected(terms, row, False)
-        case Or(terms):
+        case TaskOr(terms):
             return _connected(terms, row, True)
-        case Comparison(comparator, left, right):
+        case TaskComparison(comparator, left, right):
             return _compared(comparator, value(left, row), right, row)
-        case Arithmetic():
+        case TaskArithmetic():
             return _computed(expression, row)
     raise TypeError(expression)
 
 
-def _connected(terms: tuple[Expression, ...], row: Mapping[str, Any], decided: bool) -> bool | None:
+def _connected(terms: tuple[TaskExpression, ...], row: Mapping[str, Any], decided: bool) -> bool | None:
     result: bool | None = not decided
     for term in terms:
         found: bool | None = value(term, row)
@@ -63,7 +63,7 @@ def _connected(terms: tuple[Expression, ...], row: Mapping[str, Any], decided: b
     return result
 
 
-def _compared(comparator: str, left: Any, other: Expression, row: Mapping[str, Any]) -> bool | None:
+def _compared(comparator: str, left: Any, other: TaskExpression, row: Mapping[str, Any]) -> bool | None:
     if comparator == "<=>":
         return compare(left, "<=>", value(other, row))
     right: Any = None if left is None else value(other, row)
@@ -72,7 +72,7 @@ def _compared(comparator: str, left: Any, other: Expression, row: Mapping[str, A
     return not compare(left, "=", right) if comparator == "<>" else compare(left, comparator, right)
 
 
-def _computed(expression: Arithmetic, row: Mapping[str, Any]) -> Any:
+def _computed(expression: TaskArithmetic, row: Mapping[str, Any]) -> Any:
     first, second, sign = expression.left, expression.right, expression.sign
     if sign in ("/", "%"):
         first, second = second, first

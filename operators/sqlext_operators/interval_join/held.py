@@ -29,7 +29,7 @@ from sqlext_operators.interval_join.matches import (
 from sqlext_operators.interval_join.passes import Pass, Side
 from sqlext_operators.interval_join.rows import Sorted
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
-from sqlext_operators.interval_join.stream_rows import StreamRows, other_side
+from sqlext_operators.interval_join.stream_sides import StreamRows, other_side
 
 _ALL = np.iinfo(np.int64).max
 

@@ -11,19 +11,21 @@ import numpy.typing as npt
 
 from sqlext_operators.arrays import Int32s, Int64s, UInt8s
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.kernels.bounds import cut_slices
-from sqlext_operators.interval_join.kernels.counts import (
+from sqlext_operators.interval_join.kernels.matches import (
     count_covers,
+    count_filtered,
     count_ranked_probes,
     count_ranked_windows,
+    cut_slices,
+    fill_filtered_pairs,
+    fill_pairs,
     link_slices,
 )
-from sqlext_operators.interval_join.kernels.pairs import count_filtered, fill_filtered_pairs, fill_pairs
 from sqlext_operators.interval_join.passes import Pass
 from sqlext_operators.interval_join.rows import CodedRows, Sorted
 from sqlext_operators.interval_join.spec import PairAlgorithm
-from sqlext_operators.interval_join.sweep.slices import Slices, sweep_slices
-from sqlext_operators.kernels.group_ranges import group_ranges
+from sqlext_operators.interval_join.sweep.slices import SweptSlices, sweep_slices
+from sqlext_operators.kernels.lookups import group_ranges
 
 _ALL = np.iinfo(np.int64).max
 _NONE = np.empty(0, np.int64)
@@ -171,7 +173,7 @@ class PassMatches:
         tested = self._comparisons() if self._item.residual else None
         residual = None if tested is None else (tested.ours, tested.theirs, tested.strict)
         lazy = self._algorithm == "lazy-join-by-s"
-        yield from sweep_slices(Slices(*head), residual, buffers.window, buffers.probe, lazy)
+        yield from sweep_slices(SweptSlices(*head), residual, buffers.window, buffers.probe, lazy)
 
     def undecided_pairs(self, buffers: Buffers, decided: Int64s) -> Iterator[int]:
         """Like `pairs`, but in rounds and only until a window's row is decided: whoever iterates sets `decided`,

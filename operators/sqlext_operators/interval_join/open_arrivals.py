@@ -22,14 +22,13 @@ from sqlext_operators.interval_join.held import HeldRows, Search, prepared, sear
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
-from sqlext_operators.interval_join.stream_rows import StreamRows
-from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamJoin
+from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamJoin, StreamRows
 
 _FOUND_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
-class Arrived:
+class ArrivedPeriods:
     """New rows in time: the rows that open a period, and periods with both ends. `opens` int64[n] is the id of the
     open row that a closed one replaces, -1 for none. `whole` are those of no opening row at all."""
 
@@ -79,7 +78,7 @@ class KeyIndex:
         return with_column(rows.select(list(self.keys)), self._join.side(side).values[0], zeros)
 
 
-class Arrivals:
+class OpenArrivals:
     """Takes the new rows of a side with an open period."""
 
     def __init__(self, spec: StreamJoin, side: Side, columns: pa.Schema) -> None:
@@ -102,7 +101,7 @@ class Arrivals:
         find_open: Callable[[pa.RecordBatch], Int64s],
         find_whole: Callable[[pa.RecordBatch], Int64s],
         rows_of: Callable[[Int64s], pa.RecordBatch],
-    ) -> Arrived:
+    ) -> ArrivedPeriods:
         """The rows that are not below the watermark `before`. `find_open` and `find_whole` give the ids of open rows,
         and of periods that came with both ends, by key; `rows_of` gives open rows by their ids.
 
@@ -140,7 +139,7 @@ class Arrivals:
         inside: Int64s,
         alone: Int64s,
         rows_of: Callable[[Int64s], pa.RecordBatch],
-    ) -> Arrived:
+    ) -> ArrivedPeriods:
         before, beside = np.flatnonzero(stored >= 0), np.flatnonzero(inside >= 0)
         complete = take_rows(both, alone)
         parts = [
@@ -151,7 +150,7 @@ class Arrivals:
         left = np.ones(opened.num_rows, np.bool_)
         left[inside[beside]] = False
         opens = np.concatenate([stored[before], np.full(len(beside) + len(alone), -1)])
-        return Arrived(take_rows(opened, np.flatnonzero(left)), whole(self._columns, parts), opens, complete)
+        return ArrivedPeriods(take_rows(opened, np.flatnonzero(left)), whole(self._columns, parts), opens, complete)
 
     def _closed(self, opened: pa.RecordBatch, closing: pa.RecordBatch) -> pa.RecordBatch:
         """Opening rows with what their closing rows say of the end."""

@@ -21,20 +21,19 @@ from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Progress, counted
+from sqlext_operators.exchange.stream import Expiry, Progress
 from sqlext_operators.interval_join.matches import Buffers
-from sqlext_operators.interval_join.open_arrivals import Arrivals
+from sqlext_operators.interval_join.open_arrivals import OpenArrivals
 from sqlext_operators.interval_join.open_terms import OpenTerms, Way, now_column, ready_column
-from sqlext_operators.interval_join.open_versions import GONE, Part, Versions, WholeKeys
-from sqlext_operators.interval_join.output import Output
+from sqlext_operators.interval_join.open_versions import GONE, PreparedRows, Versions, WholeKeys
+from sqlext_operators.interval_join.output import IntervalOutput
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
-from sqlext_operators.interval_join.stream_sides import SIDES, StreamJoin
+from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamJoin, StreamRows, other_side
 from sqlext_operators.interval_join.stream_state import rows_of
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _SideRows:
     """What is kept of a side: closed rows; where periods may be open, the open ones, and keys of whole periods."""
 
     closed: Versions
@@ -46,7 +45,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Arrived:
+class _ClosedArrivals:
     """New closed rows: whether they have a match, and for each alternative whether they replace an open row that was
     ready before this step, bool[n]."""
 
@@ -61,9 +60,9 @@ class OpenStream:
     def __init__(self, spec: StreamJoin) -> None:
         self._spec, self._join = spec, spec.join
         self._terms = OpenTerms(spec)
-        self._output = Output(spec.join, spec.left.columns, spec.right.columns, spec.batch_rows)
+        self._output = IntervalOutput(spec.join, spec.left.columns, spec.right.columns, spec.batch_rows)
         self._arrivals = {
-            side: Arrivals(spec, side, self._terms.columns(side)) for side in SIDES if self._terms.has_open(side)
+            side: OpenArrivals(spec, side, self._terms.columns(side)) for side in SIDES if self._terms.has_open(side)
         }
         self._buffers: Buffers | None = None
 
@@ -71,11 +70,6 @@ class OpenStream:
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         """Take in the new rows and the watermark; gives what they decide."""
-        return counted(self._results(store, new, watermark, progress), progress)
-
-    def _results(
-        self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
-    ) -> Iterator[pa.RecordBatch]:
         rows = {side: self._rows(side, store) for side in SIDES}
         before = -NEVER if store.watermark is None else store.watermark
         until = before if watermark is None else max(watermark, before)
@@ -99,15 +93,15 @@ class OpenStream:
         side: Side,
         batches: Sequence[pa.RecordBatch],
         before: int | None,
-        own: _Rows,
+        own: _SideRows,
         progress: Progress,
         until: int,
-    ) -> _Arrived:
+    ) -> _ClosedArrivals:
         """Take in the new rows of a side, but for its new closed ones."""
         if own.open is None or own.whole is None:
             rows, _ = self._spec.in_time(side, batches, before, progress)
             no = np.zeros(rows.num_rows, np.bool_)
-            return _Arrived(rows.select(self._terms.columns(side).names), no, [no] * self._terms.count)
+            return _ClosedArrivals(rows.select(self._terms.columns(side).names), no, [no] * self._terms.count)
         state = own.open.state
         found = self._arrivals[side].take(batches, before, progress, own.open.find, own.whole.find, state.take)
         replaced = found.opens >= 0
@@ -120,11 +114,11 @@ class OpenStream:
         ready = [replaced & (values <= least) for values in self._terms.ready(side, True, found.closed)]
         if self._join.kind == "semi" and matched.any():  # these have come out
             kept = np.flatnonzero(~matched)
-            return _Arrived(take_rows(found.closed, kept), matched[kept], [values[kept] for values in ready])
-        return _Arrived(found.closed, matched, ready)
+            return _ClosedArrivals(take_rows(found.closed, kept), matched[kept], [values[kept] for values in ready])
+        return _ClosedArrivals(found.closed, matched, ready)
 
     def _closed(
-        self, side: Side, arrived: dict[Side, _Arrived], rows: dict[Side, _Rows], before: int
+        self, side: Side, arrived: dict[Side, _ClosedArrivals], rows: dict[Side, _SideRows], before: int
     ) -> Iterator[pa.RecordBatch]:
         """Pairs of the new closed rows."""
         other = rows[other_side(side)]
@@ -146,7 +140,7 @@ class OpenStream:
                     yield from self._search(part, facing, side, other.open.stored(), Way(number), before)
 
     def _ready(
-        self, side: Side, rows: dict[Side, _Rows], before: int, until: int, now: int
+        self, side: Side, rows: dict[Side, _SideRows], before: int, until: int, now: int
     ) -> Iterator[pa.RecordBatch]:
         """Pairs of the rows that the watermark makes ready."""
         own, other = rows[side], rows[other_side(side)]
@@ -166,10 +160,10 @@ class OpenStream:
 
     def _search(
         self,
-        windows: Part,
+        windows: PreparedRows,
         places: Int64s,
         side: Side,
-        targets: Iterator[Part],
+        targets: Iterator[PreparedRows],
         way: Way,
         now: int,
         out: Bools | None = None,
@@ -202,7 +196,7 @@ class OpenStream:
             yield from self._mark(other, part, np.flatnonzero(found))
         yield from self._mark(side, windows, places[matched])
 
-    def _mark(self, side: Side, part: Part, places: Int64s) -> Iterator[pa.RecordBatch]:
+    def _mark(self, side: Side, part: PreparedRows, places: Int64s) -> Iterator[pa.RecordBatch]:
         """Remember that rows have a match, and give out those of a semi join."""
         if not self._join.decides(side) or not len(places):
             return
@@ -210,7 +204,7 @@ class OpenStream:
         if self._join.kind == "semi":
             yield from self._output.decided(side, take_rows(part.rows, first), np.ones(len(first), np.int64))
 
-    def _keep(self, side: Side, rows: _Rows, before: int, until: int, *, expires: bool) -> Iterator[pa.RecordBatch]:
+    def _keep(self, side: Side, rows: _SideRows, before: int, until: int, *, expires: bool) -> Iterator[pa.RecordBatch]:
         """Write the new rows that are needed, let go of those that are not, and give out those without a match."""
         keeps = self._join.keeps(side)
         rest = rows.closed.write(until)
@@ -259,10 +253,10 @@ class OpenStream:
         side = None if kind >= GONE else rows_of(kind)
         return () if side is None else tuple(range(len(dict.fromkeys(self._join.side(side).keys))))
 
-    def _rows(self, side: Side, store: ChunkStore) -> _Rows:
+    def _rows(self, side: Side, store: ChunkStore) -> _SideRows:
         closed = Versions(self._terms, side, store, None, is_open=False)
         arrivals = self._arrivals.get(side)
         if arrivals is None:
-            return _Rows(closed)
+            return _SideRows(closed)
         opened = Versions(self._terms, side, store, arrivals.by_key, is_open=True)
-        return _Rows(closed, opened, WholeKeys(self._terms, side, store, arrivals.by_start))
+        return _SideRows(closed, opened, WholeKeys(self._terms, side, store, arrivals.by_start))

@@ -22,7 +22,7 @@ from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.open_arrivals import KeyIndex
 from sqlext_operators.interval_join.open_terms import OpenTerms, Way, ready_column
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
+from sqlext_operators.interval_join.stream_sides import NEVER, StreamRows
 from sqlext_operators.interval_join.stream_state import ROLES, RowIds, SideState
 
 #: The first kinds of chunks: of each side the closed rows (as without open periods), the open ones, the keys of periods
@@ -31,7 +31,7 @@ _CLOSED, _OPEN, _KEYS, GONE = 0, 2 * ROLES, 4 * ROLES, 6 * ROLES
 _FIND = "find"
 
 
-class Part:
+class PreparedRows:
     """Rows of a side that are prepared together. `rows` have the columns that are kept, and when they are ready."""
 
     def __init__(
@@ -130,12 +130,12 @@ class Versions:
             found = np.zeros(rows.num_rows, np.bool_) if matched is None else matched.copy()
             self._fresh = _Fresh(rows, self._prepare(rows, np.arange(rows.num_rows)), found)
 
-    def fresh(self) -> Iterator[Part]:
+    def fresh(self) -> Iterator[PreparedRows]:
         """The rows of this step, for searches; their ids are their numbers in what was taken in."""
         if self._fresh is not None and self._searches:
             yield self._part(self._fresh.part, None, self._fresh.mark)
 
-    def stored(self) -> Iterator[Part]:
+    def stored(self) -> Iterator[PreparedRows]:
         """The rows of before, for searches."""
         if not self._searches:
             return
@@ -143,7 +143,7 @@ class Versions:
         for run in self.state.runs():
             yield self._part(self.state.prepared(run), alive, self.state.matched.add)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[PreparedRows]:
         """All rows, for searches."""
         yield from self.fresh()
         yield from self.stored()
@@ -220,7 +220,7 @@ class Versions:
         parts: pa.RecordBatch,
         alive: Callable[[Int64s], Bools] | None,
         mark: Callable[[Int64s], Bools],
-    ) -> Part:
+    ) -> PreparedRows:
         held = HeldRows(
             self._terms.join({self._side} if self.is_open else set()), self._side, parts, self._held_searches
         )
@@ -230,7 +230,9 @@ class Versions:
             found: Int64s = parts.column(name).values.to_numpy()
             return found
 
-        return Part(held, self._ways, due, is_open=self.is_open, alive=alive, mark=lambda places: mark(ids[places]))
+        return PreparedRows(
+            held, self._ways, due, is_open=self.is_open, alive=alive, mark=lambda places: mark(ids[places])
+        )
 
     def _prepare(self, rows: pa.RecordBatch, ids: Int64s) -> pa.RecordBatch:
         found: pa.RecordBatch | None = None

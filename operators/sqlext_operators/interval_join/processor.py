@@ -11,11 +11,10 @@ import pyarrow as pa
 from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.expressions.evaluation import true_rows
-from sqlext_operators.interval_join.codes import Encoder, value_encoders
+from sqlext_operators.interval_join.codes import Encoder, periods_of, value_encoders
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
-from sqlext_operators.interval_join.output import Output
+from sqlext_operators.interval_join.output import IntervalOutput
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.periods import periods_of
 from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import Tiles
@@ -45,7 +44,7 @@ class IntervalJoinProcessor:
         spec: IntervalJoinSpec,
         held: Side,
         rows: pa.RecordBatch,
-        output: Output,
+        output: IntervalOutput,
         tiling: Tiling | None = None,
     ) -> None:
         self._spec, self._held, self._output, self._tiling = spec, held, output, tiling
@@ -177,7 +176,7 @@ def join_batches(
     spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch, batch_rows: int = 262_144
 ) -> Iterator[pa.RecordBatch]:
     """The whole join of two batches; output batches have at most `batch_rows` rows."""
-    output = Output(spec, left.schema, right.schema, batch_rows)
+    output = IntervalOutput(spec, left.schema, right.schema, batch_rows)
     processor = IntervalJoinProcessor(spec, "right", right, output)
     counts = np.zeros(left.num_rows, np.int64) if spec.decides("left") else None
     yield from processor.join(left, counts)

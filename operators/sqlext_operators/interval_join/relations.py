@@ -25,7 +25,7 @@ _DISTANCE = re.compile(r"([abcd]) - ([abcd]) <= (delta|epsilon)")
 
 
 @dataclass(frozen=True)
-class Relation:
+class PeriodRelation:
     """A relation of two periods.
 
     `name` is its function in SQL, `words` its infix spellings. `formula` lists terms with commas; a distance
@@ -105,21 +105,21 @@ def _bound(term: Condition, values: Mapping[str, float | None]) -> Condition | N
 _BOTH = ("delta", "epsilon")
 
 
-def _allen(name: str, formula: str, inverse: str, doc: str, *bare: str) -> Relation:
+def _allen(name: str, formula: str, inverse: str, doc: str, *bare: str) -> PeriodRelation:
     words = (f"ALLEN {name.replace('_', ' ').upper()}", *bare)
-    return Relation(f"allen_{name}", "allen", words, formula, f"allen_{inverse}", doc)
+    return PeriodRelation(f"allen_{name}", "allen", words, formula, f"allen_{inverse}", doc)
 
 
 def _iseql(
     name: str, formula: str, inverse: str, doc: str, parameters: tuple[str, ...], words: tuple[str, ...] | None = None
-) -> Relation:
+) -> PeriodRelation:
     spelled = words or (name.replace("_", " ").upper(),)
-    return Relation(f"iseql_{name}", "iseql", spelled, formula, f"iseql_{inverse}", doc, parameters)
+    return PeriodRelation(f"iseql_{name}", "iseql", spelled, formula, f"iseql_{inverse}", doc, parameters)
 
 
-def _period(name: str, formula: str, inverse: str | None, doc: str, point: bool = False) -> Relation:
+def _period(name: str, formula: str, inverse: str | None, doc: str, point: bool = False) -> PeriodRelation:
     words = (name.replace("_", " ").upper(),)
-    return Relation(f"period_{name}", "period", words, formula, inverse and f"period_{inverse}", doc, point=point)
+    return PeriodRelation(f"period_{name}", "period", words, formula, inverse and f"period_{inverse}", doc, point=point)
 
 
 _ROWS = (

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Int32s, Int64s
-from sqlext_operators.columns.join_codes import validity
+from sqlext_operators.columns.keys import validity
 from sqlext_operators.exchange.profile import measured
-from sqlext_operators.interval_join.codes import Encoder
-from sqlext_operators.interval_join.periods import Periods
+from sqlext_operators.interval_join.codes import Encoder, RowPeriods
 from sqlext_operators.interval_join.tiles import UNTILED, Tiles
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
 
@@ -43,7 +42,7 @@ class CodedRows:
         group: Int64s,
         groups: int,
         encoders: Mapping[str, Encoder],
-        periods: Periods,
+        periods: RowPeriods,
         tiles: tuple[Tiles, Int64s] | None = None,
     ) -> None:
         self.rows = rows

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from sqlext_operators.columns.empty_periods import Empty
-from sqlext_operators.expressions.nodes import Expression
+from sqlext_operators.expressions.nodes import TaskExpression
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass, Side, pass_of_windows, passes_for
 
@@ -60,7 +60,7 @@ class IntervalJoinSpec:
     left rows that have a match (count; without a payload, counts of several rows come as one row with their sum). Rows
     come in no particular order. Pairs for which all this holds are candidates; they match if the `residual`, over the
     `tested` columns, is true of them. With `candidates` someone else tests them further, and the output is that of
-    candidates.py. `algorithm` says how to go through pairs,
+    output.py. `algorithm` says how to go through pairs,
     if there are any: window by window, or by a sweep of docs/sweeps.md over the same windows. Raises ValueError if
     parts do not fit.
     """
@@ -72,7 +72,7 @@ class IntervalJoinSpec:
     alternatives: tuple[tuple[Condition, ...], ...]
     empty: Empty = "drop"
     algorithm: PairAlgorithm = "slices"
-    residual: Expression | None = None
+    residual: TaskExpression | None = None
     candidates: bool = False
 
     def __post_init__(self) -> None:

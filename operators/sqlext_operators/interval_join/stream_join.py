@@ -16,22 +16,20 @@ import pyarrow as pa
 from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
-from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Progress, StreamOperator, counted
+from sqlext_operators.exchange.chunks import DECODED_BYTES, ChunkStore
+from sqlext_operators.exchange.stream import Expiry, Progress, StreamOperator
 from sqlext_operators.interval_join.held import HeldRows, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.open_stream import OpenStream
-from sqlext_operators.interval_join.output import Output
+from sqlext_operators.interval_join.output import IntervalOutput
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
-from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
-from sqlext_operators.interval_join.stream_sides import SIDES, StreamJoin
+from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamJoin, StreamRows, other_side
 from sqlext_operators.interval_join.stream_state import ROLES, SideState, rows_of
 
 
 @dataclass(frozen=True)
-class _Arrived:
+class _ArrivedRows:
     """New rows of a side that are in time: their deaths int64[n], whether they have a match bool[n], and the least
     of their times (-NEVER for a table)."""
 
@@ -47,7 +45,7 @@ class IntervalStream:
     def __init__(self, spec: StreamJoin) -> None:
         self._spec = spec
         self._join = spec.join
-        self._output = Output(spec.join, spec.left.columns, spec.right.columns, spec.batch_rows)
+        self._output = IntervalOutput(spec.join, spec.left.columns, spec.right.columns, spec.batch_rows)
         self._bounds = {side: spec.bounds(side) for side in SIDES}
         self._searches = {side: searches_of(spec.join, side) for side in SIDES}
         self._buffers: Buffers | None = None
@@ -57,11 +55,6 @@ class IntervalStream:
     ) -> Iterator[pa.RecordBatch]:
         """Join the new rows with each other and with those of before; decide the rows that the watermark has passed,
         and let go of them."""
-        return counted(self._results(store, new, watermark, progress), progress)
-
-    def _results(
-        self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
-    ) -> Iterator[pa.RecordBatch]:
         states = {side: self._state(side, store) for side in SIDES}
         arrived = {}
         for side in SIDES:
@@ -86,14 +79,14 @@ class IntervalStream:
 
     def _arrived(
         self, side: Side, batches: Sequence[pa.RecordBatch], watermark: int | None, progress: Progress
-    ) -> _Arrived:
+    ) -> _ArrivedRows:
         batch, earliest = self._spec.in_time(side, batches, watermark, progress)
         rows = StreamRows(self._join, side, batch)
         bounds = self._bounds[side]
         deaths = np.full(len(rows), -NEVER) if bounds is None else rows.deaths(bounds)
-        return _Arrived(rows, deaths, np.zeros(len(rows), np.bool_), -NEVER if earliest is None else earliest)
+        return _ArrivedRows(rows, deaths, np.zeros(len(rows), np.bool_), -NEVER if earliest is None else earliest)
 
-    def _among(self, left: _Arrived, right: _Arrived) -> Iterator[pa.RecordBatch]:
+    def _among(self, left: _ArrivedRows, right: _ArrivedRows) -> Iterator[pa.RecordBatch]:
         """Pairs of new rows."""
         processor = IntervalJoinProcessor(self._join, "right", right.rows.rows, self._output)
         counts = np.zeros(len(left.rows), np.int64) if self._join.decides("left") else None
@@ -102,7 +95,7 @@ class IntervalStream:
             if found is not None:
                 np.logical_or(rows.matched, found > 0, out=rows.matched)
 
-    def _with_earlier(self, side: Side, new: _Arrived, state: SideState) -> Iterator[pa.RecordBatch]:
+    def _with_earlier(self, side: Side, new: _ArrivedRows, state: SideState) -> Iterator[pa.RecordBatch]:
         """Pairs of new rows of a side with the other side's rows of before, and the rows of before that these decide.
         Runs whose rows have died before the first new row are skipped."""
         other = other_side(side)
@@ -126,7 +119,7 @@ class IntervalStream:
                 if self._join.kind == "semi":
                     yield from self._output.decided(other, take_rows(held.rows, first), np.ones(len(first), np.int64))
 
-    def _kept(self, side: Side, new: _Arrived, dead: int, state: SideState) -> Iterator[pa.RecordBatch]:
+    def _kept(self, side: Side, new: _ArrivedRows, dead: int, state: SideState) -> Iterator[pa.RecordBatch]:
         """Write the new rows that may still match or have to be decided; give out those that are decided already."""
         alive = new.deaths > dead
         if self._join.decides(side):

@@ -19,7 +19,7 @@ from sqlext_operators.columns.batches import take_rows, whole, without_names
 from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore, name_of
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.stream_rows import NEVER
+from sqlext_operators.interval_join.stream_sides import NEVER
 
 #: Kinds of chunks of one `SideState`, from its first kind on: rows, ids of rows that have matched, runs.
 ROLES = 3
@@ -31,7 +31,7 @@ _MATCHED_NAME = "__sqlext_matched"
 
 
 @dataclass(frozen=True)
-class Run:
+class ChunkRun:
     """Chunks by number, all that were alive when it was made; their rows and greatest death of then.
 
     `name` is a digest of what was in them.
@@ -148,15 +148,15 @@ class SideState:
             written.append(self._store.append(self._kind(_ROWS), int(deaths[start]), int(deaths[end - 1]), part))
         self._write_runs([*self.runs(), _run(written)])
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[ChunkRun]:
         """All runs, the largest first."""
         found = self._store.chunks(self._kind(_RUNS))
         if not found:
             return []
         rows = self._store.read(found[0]).to_pylist()
-        return [Run(row["name"], tuple(row["chunks"]), row["rows"], row["high"]) for row in rows]
+        return [ChunkRun(row["name"], tuple(row["chunks"]), row["rows"], row["high"]) for row in rows]
 
-    def prepared(self, run: Run) -> pa.RecordBatch:
+    def prepared(self, run: ChunkRun) -> pa.RecordBatch:
         """What `prepare` makes of the rows of a run."""
 
         def make() -> pa.RecordBatch:
@@ -229,14 +229,14 @@ class SideState:
         deaths = self._deaths(self._read(chunk))
         return int(deaths[np.searchsorted(deaths, after, "right")])
 
-    def alive(self, run: Run) -> list[Chunk]:
+    def alive(self, run: ChunkRun) -> list[Chunk]:
         """The chunks of a run that are still there."""
         own = set(run.chunks)
         return [chunk for chunk in self.chunks() if chunk.no in own]
 
-    def _write_runs(self, runs: Sequence[Run]) -> None:
+    def _write_runs(self, runs: Sequence[ChunkRun]) -> None:
         """Write the list of runs, with those taken together that are due, and without those that have died."""
-        kept: list[Run] = []
+        kept: list[ChunkRun] = []
         for run in runs:
             alive = self.alive(run)
             if 2 * sum(chunk.rows for chunk in alive) < run.rows:
@@ -261,10 +261,10 @@ class SideState:
             }
             self._store.append(self._kind(_RUNS), 0, 0, pa.RecordBatch.from_pydict(columns))
 
-    def _forget(self, run: Run) -> None:
+    def _forget(self, run: ChunkRun) -> None:
         self._store.drop_derived((), self._recipe(run), run.high)
 
-    def _recipe(self, run: Run) -> str:
+    def _recipe(self, run: ChunkRun) -> str:
         # equal rows may come twice, and on both sides of a self join: ids tell them apart
         return f"{self._first_kind} {run.chunks} {run.name}"
 
@@ -283,8 +283,8 @@ def rows_of(kind: int) -> Side | None:
     return "left" if kind // ROLES % 2 == 0 else "right"
 
 
-def _run(chunks: Sequence[Chunk]) -> Run:
-    return Run(
+def _run(chunks: Sequence[Chunk]) -> ChunkRun:
+    return ChunkRun(
         name_of("".join(chunk.name for chunk in chunks).encode()),
         tuple(chunk.no for chunk in chunks),
         sum(chunk.rows for chunk in chunks),

@@ -11,10 +11,10 @@ import pyarrow as pa
 from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.compact import plain_column
-from sqlext_operators.columns.join_codes import validity, value_codes
-from sqlext_operators.kernels.group_ranges import group_ranges
+from sqlext_operators.columns.keys import validity, value_codes
+from sqlext_operators.kernels.lookups import group_ranges
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
-from sqlext_operators.last_join.kernels.last_match import (
+from sqlext_operators.last_join.kernels import (
     BLOCK,
     EQ,
     GE,
@@ -28,7 +28,7 @@ from sqlext_operators.last_join.kernels.last_match import (
     scan_last,
     skip_nulls,
 )
-from sqlext_operators.last_join.spec import Comparison, RightSide
+from sqlext_operators.last_join.spec import JoinComparison, RightSide
 
 _OPERATORS = {"=": EQ, "<=>": NULL_SAFE_EQ, "<>": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
 #: Operators that a binary search answers, and what they become if both sides change their sign.
@@ -96,7 +96,9 @@ class SortedRight:
 class _Scan:
     """The comparisons that are tested row by row, over the sorted rows."""
 
-    def __init__(self, comparisons: Sequence[Comparison], rows: pa.RecordBatch, order: npt.NDArray[np.integer]) -> None:
+    def __init__(
+        self, comparisons: Sequence[JoinComparison], rows: pa.RecordBatch, order: npt.NDArray[np.integer]
+    ) -> None:
         count, width = len(comparisons), len(order)
         self._comparisons = tuple(comparisons)
         self._operators = np.array([_OPERATORS[item.operator] for item in comparisons], np.int8)

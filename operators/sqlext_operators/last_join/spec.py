@@ -9,7 +9,7 @@ Operator = Literal["=", "<=>", "<>", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class JoinComparison:
     """`left operator right` between a column of the left rows and one of the right rows, of types that compare.
 
     NULL on either side is not a match; ``<=>`` takes two NULLs as equal. Values compare as in Spark: NaN is equal to
@@ -41,7 +41,7 @@ class RightSide:
     payload: tuple[str, ...]
     order: str | None = None
     descending: bool = False
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[JoinComparison, ...] = ()
     condition: str | None = None
 
 

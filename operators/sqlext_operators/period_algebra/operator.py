@@ -14,15 +14,11 @@ from sqlext_operators.columns.codes import values_of
 from sqlext_operators.columns.compact import plain
 from sqlext_operators.columns.flat import fixed_width
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import Operator
+from sqlext_operators.exchange.operator import CollectedInput, CollectedPart, Operator
 from sqlext_operators.exchange.profile import measured, timed
-from sqlext_operators.period_algebra.kernels.concurrent import concurrent
-from sqlext_operators.period_algebra.kernels.difference import difference
-from sqlext_operators.period_algebra.kernels.islands import HELD, ROW, SIZE, gaps, islands
+from sqlext_operators.period_algebra.kernels import HELD, ROW, SIZE, concurrent, difference, gaps, islands
 from sqlext_operators.period_algebra.spec import END, START, PeriodAlgebraSpec, coded
-from sqlext_operators.sequences.piece import Piece, processed
-from sqlext_operators.sequences.sequence import FROM, SequenceSpec
+from sqlext_operators.sequences.sequence import FROM, Piece, SequenceSpec, processed
 from sqlext_operators.sequences.sorted_runs import sorted_pieces
 
 
@@ -57,7 +53,7 @@ class PeriodOperator(Operator):
         if rows.num_rows:
             super().push(replace(block, batch=rows))
 
-    def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+    def results(self, parts: Iterable[CollectedPart]) -> Iterator[pa.RecordBatch]:
         """One pass over the sorted sequence of all parts."""
         spec, algebra = self._spec, self._spec.algebra
         sequence = SequenceSpec(

@@ -1,8 +1,11 @@
-"""Rows as CSV or JSON text, column by column.
+"""Rows as CSV or JSON text, column by column; and sent as text to the process that asked for them, while the task runs.
 
 Most columns become text in Arrow's kernels: 10M rows of an integer, a double and a string take 3.0 s of CPU as CSV and
 3.6 s as JSON lines, where Python's csv and json modules took 21 and 52 s. Only nested values, bytes and intervals, and
 strings that JSON has to escape, pass through Python.
+
+A connection starts with the spec's token and the partition's number (4 bytes). Then come frames: their length (4 bytes)
+and text. A frame of length 0 says that all of the partition was sent.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable
+import socket
+import struct
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +37,11 @@ _QUOTED = '[,"\r\n]'
 _WHOLE = "^-?[0-9]+$"
 
 Layout = Literal["csv", "lines", "array"]
+LENGTH = struct.Struct("!I")
+#: Larger texts are sent as several frames.
+FRAME_BYTES = 1 << 20
+#: Seconds to connect.
+_PATIENCE = 60
 
 
 @dataclass(frozen=True)
@@ -198,3 +208,33 @@ def _text(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+@dataclass(frozen=True)
+class SendSpec:
+    """Where the text goes, the bytes that prove whose it is, and what it looks like."""
+
+    host: str
+    port: int
+    token: bytes
+    text: TextSpec
+
+
+def send_rows(spec: SendSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sends the text of a partition's rows; returns one row (rows bigint), their number.
+
+    Raises BrokenPipeError or ConnectionError when the receiver wants no more.
+    """
+    rows = 0
+    with socket.create_connection((spec.host, spec.port), timeout=_PATIENCE) as connection:
+        connection.settimeout(None)
+        connection.sendall(spec.token + LENGTH.pack(partition))
+        for batch in batches:
+            text = memoryview(text_of(spec.text, batch))
+            for start in range(0, len(text), FRAME_BYTES):
+                frame = text[start : start + FRAME_BYTES]
+                connection.sendall(LENGTH.pack(len(frame)))
+                connection.sendall(frame)
+            rows += batch.num_rows
+        connection.sendall(LENGTH.pack(0))
+    yield pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], names=["rows"])

@@ -18,13 +18,11 @@ from sqlext_operators.columns.compact import concatenate, plain, plain_column
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import spilling
-from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.collect import Part, with_last
+from sqlext_operators.exchange.blocks import Block, local_folder
+from sqlext_operators.exchange.operator import CollectedPart, with_last
 from sqlext_operators.exchange.profile import counted, measured
-from sqlext_operators.exchange.spool import local_folder
 from sqlext_operators.kernels.sequence_sort import merge_loaded
-from sqlext_operators.sequences.piece import Piece
-from sqlext_operators.sequences.sequence import FROM, FurtherKey, SequenceSpec, SortedRun
+from sqlext_operators.sequences.sequence import FROM, FurtherKey, Piece, SequenceSpec, SortedRun
 
 #: Loaded parts of all runs together take about 1/4 of the budget if there are this many runs.
 _RUNS_PLANNED = 16
@@ -219,7 +217,7 @@ def _concatenate_payload(runs: list[_LoadedRun], schema: pa.Schema) -> pa.Record
     return whole(schema, batches)
 
 
-def sorted_pieces(spec: SequenceSpec, parts: Iterable[Part]) -> Iterator[tuple[Piece, bool]]:
+def sorted_pieces(spec: SequenceSpec, parts: Iterable[CollectedPart]) -> Iterator[tuple[Piece, bool]]:
     """(piece, is it the last one) over the rows of a task; nothing without FROM rows.
 
     A part within the budget is sorted in memory; for a larger one, sorted runs are written to local disk and merged.
@@ -229,7 +227,7 @@ def sorted_pieces(spec: SequenceSpec, parts: Iterable[Part]) -> Iterator[tuple[P
     yield from with_last(piece for part in parts for piece in _pieces_of(spec, codes, part))
 
 
-def _pieces_of(spec: SequenceSpec, codes: KeyCodes, part: Part) -> Iterator[Piece]:
+def _pieces_of(spec: SequenceSpec, codes: KeyCodes, part: CollectedPart) -> Iterator[Piece]:
     held: list[Block] = []
     size = 0
     with SpilledRuns(spec) as runs:

@@ -3,6 +3,8 @@
 All rows of a cell are held and joined at once. Beyond the budget they are cut by the hash of a key class; inputs
 without that class are read again for every bucket. If a bucket is still too large, its inner inputs are joined
 chunk by chunk, every chunk of one with every chunk of the others: a row of the result has one row of each.
+
+Without an exchange every task reads the files of all inputs and joins the rows of its own cell.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import Operator
-from sqlext_operators.exchange.profile import timed
-from sqlext_operators.umjoin.processor import MultiwayJoin, Output, checked_count
+from sqlext_operators.exchange.operator import CollectedInput, CollectedPart, Operator
+from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all
+from sqlext_operators.exchange.profile import counted, measured, timed
+from sqlext_operators.exchange.scatter import Router
+from sqlext_operators.umjoin.processor import MultiwayJoin, UMJoinOutput, checked_count
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 
 
@@ -37,7 +41,7 @@ class MultiwayOperatorSpec:
     @property
     def output(self) -> pa.Schema:
         """The columns of the result."""
-        return Output(self.join, self.schemas).schema
+        return UMJoinOutput(self.join, self.schemas).schema
 
     @cached_property
     def cut(self) -> tuple[int, ...]:
@@ -67,7 +71,7 @@ class MultiwayOperator(Operator):
         super().__init__(inputs, spec.memory_bytes, apart=True)
         self._spec = spec
 
-    def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+    def results(self, parts: Iterable[CollectedPart]) -> Iterator[pa.RecordBatch]:
         """The joined rows, part by part; one sum over all parts if the rows are only counted."""
         spec = self._spec
         total = 0
@@ -82,7 +86,7 @@ class MultiwayOperator(Operator):
         if total:
             yield pa.RecordBatch.from_arrays([pa.array([checked_count(total)])], schema=spec.output)
 
-    def _tables(self, part: Part, chosen: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    def _tables(self, part: CollectedPart, chosen: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         """The rows of all inputs, to be joined with each other: the chunks after the `chosen` ones, in all
         combinations."""
         tag = len(chosen)
@@ -92,7 +96,7 @@ class MultiwayOperator(Operator):
         for chunk in timed("decode", self._chunks(part, tag)):
             yield from self._tables(part, [*chosen, chunk])
 
-    def _chunks(self, part: Part, tag: int) -> Iterator[pa.RecordBatch]:
+    def _chunks(self, part: CollectedPart, tag: int) -> Iterator[pa.RecordBatch]:
         """The rows of an input, at once if all inputs fit into memory; empty if there are none."""
         inputs, memory = self._spec.join.inputs, self._spec.memory_bytes
         fits = part.in_memory or sum(map(part.bytes, range(len(inputs)))) <= memory
@@ -111,3 +115,48 @@ def _names(item: MultiwayInput, classes: tuple[int, ...]) -> tuple[str, ...]:
     """The key columns of these classes, in their order; none if the input lacks one of them."""
     key_of = dict(zip(item.classes, item.keys, strict=True))
     return tuple(key_of[place] for place in classes) if all(place in key_of for place in classes) else ()
+
+
+@dataclass(frozen=True)
+class MultiwayFiles:
+    """The files of each input, and the router that says which of its rows belong to which of the `cells`."""
+
+    scans: tuple[ParquetScan, ...]
+    routers: tuple[Router, ...]
+    cells: int
+
+
+def join_files(
+    spec: MultiwayOperatorSpec, files: MultiwayFiles, partition: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The join of the cells whose numbers are in the first column of `batches`, batches of `spec.output`.
+
+    `partition` is in every entry point's signature. Raises OverflowError if a count reaches the largest int64.
+    """
+    for batch in batches:
+        for cell in batch.column(0).to_pylist():
+            tables = []
+            for tag, (scan, schema, router) in enumerate(zip(files.scans, spec.schemas, files.routers, strict=True)):
+                with measured("read"):
+                    table = read_all(scan, schema)
+                with measured("scatter"):
+                    tables.append(_rows_of(table, router, cell, files.cells))
+                counted(f"in {tag}", table.num_rows if cell == 0 else 0)  # all read all
+            yield from MultiwayJoin(spec.join, tables).batches(spec.batch_rows)
+
+
+def _rows_of(table: pa.Table, router: Router, cell: int, cells: int) -> pa.RecordBatch:
+    """The rows of a cell, in one batch."""
+    parts = table.combine_chunks().to_batches()
+    whole = parts[0] if parts else pa.RecordBatch.from_pylist([], schema=table.schema)
+    if cells == 1:
+        return whole
+    kept = []
+    at = 0
+    while at < whole.num_rows:
+        rest = whole.slice(at)
+        routes = router.route(rest, cells)
+        chosen = np.flatnonzero(routes.pids == cell)
+        kept.append(at + (chosen if routes.rows is None else routes.rows[chosen]))
+        at += rest.num_rows if routes.done is None else routes.done
+    return whole.take(pa.array(np.concatenate(kept))) if kept else whole

@@ -12,12 +12,11 @@ from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.umjoin.class_order import search_order
-from sqlext_operators.umjoin.codes import class_codes
-from sqlext_operators.umjoin.kernels.products import fill_products
 from sqlext_operators.umjoin.kernels.search import fill_bindings
 from sqlext_operators.umjoin.kernels.steps import SATURATED
+from sqlext_operators.umjoin.kernels.tries import fill_products
 from sqlext_operators.umjoin.spec import COUNT, MultiwayJoinSpec
-from sqlext_operators.umjoin.tries import SortedInput, Tries, build_tries, sorted_input
+from sqlext_operators.umjoin.tries import SortedInput, Tries, build_tries, class_codes, sorted_input
 
 #: Bindings that are found at once: their slices, 8 bytes for each input with payload, stay in the L2 cache.
 _BINDINGS = 16_384
@@ -33,7 +32,7 @@ class MultiwayJoin:
 
     def __init__(self, spec: MultiwayJoinSpec, tables: Sequence[pa.RecordBatch]) -> None:
         self._spec = spec
-        self._output = Output(spec, [rows.schema for rows in tables])
+        self._output = UMJoinOutput(spec, [rows.schema for rows in tables])
         self._payloads = [
             rows.select(list(item.payload)) for item, rows in zip(spec.inputs, tables, strict=True) if item.payload
         ]
@@ -113,7 +112,7 @@ def checked_count(count: int) -> int:
 _OUTPUT_BYTES = 64 << 20
 
 
-class Output:
+class UMJoinOutput:
     """Makes batches of `schema`. `schemas` are the inputs'; they have the payload columns."""
 
     def __init__(self, spec: MultiwayJoinSpec, schemas: Sequence[pa.Schema]) -> None:

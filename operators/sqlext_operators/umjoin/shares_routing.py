@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.keys import hash_keys, null_keys
-from sqlext_operators.exchange.routing import Routes, copies_at_once
-from sqlext_operators.umjoin.kernels.cells import add_coordinates
+from sqlext_operators.exchange.scatter import Routes, copies_at_once
+from sqlext_operators.umjoin.kernels.tries import add_coordinates
 from sqlext_operators.umjoin.spec import MultiwayInput
 
 

@@ -15,16 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
-from sqlext_operators.exchange.chunks import ChunkStore
+from sqlext_operators.exchange.chunks import DECODED_BYTES, ChunkStore
 from sqlext_operators.exchange.placed import without_copies
-from sqlext_operators.exchange.stream import Expiry, Progress, counted
+from sqlext_operators.exchange.stream import FAR, Expiry, Progress
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
 from sqlext_operators.umjoin.stream_members import InnerJoin, expanded, paired
 from sqlext_operators.umjoin.stream_reduce import Found, Reducer
-from sqlext_operators.umjoin.stream_state import FAR, Fresh, InputState
+from sqlext_operators.umjoin.stream_state import Fresh, InputState
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class MultiwayStream:
             if found is not None:
                 fresh[tag] = found
         step = _Step(self._spec, self._inner, inputs, fresh, store.watermark, watermark)
-        yield from counted(step.results(), progress)
+        yield from step.results()
         for tag, rows in fresh.items():
             inputs[tag].add(rows)
         for state in inputs:

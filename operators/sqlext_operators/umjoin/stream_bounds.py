@@ -65,13 +65,13 @@ class StreamTimes:
                     found[i][j] = _least(found[i][j], _sum(found[i][k], found[k][j]))
         return tuple(map(tuple, found))
 
-    def span(self, anchor: int, i: int) -> Span | None:
+    def span(self, anchor: int, i: int) -> TimeReach | None:
         """How far a row of input i may be from one of the anchor; None if that has no bound on one side."""
         back, ahead = self.after(i, anchor), self.after(anchor, i)
-        return None if back is None or ahead is None else Span(back, ahead)
+        return None if back is None or ahead is None else TimeReach(back, ahead)
 
     @cached_property
-    def sliced(self) -> dict[int, Span]:
+    def sliced(self) -> dict[int, TimeReach]:
         """The inner inputs that are also joined on slices of time, with their spans around the first of them, which has
         the shortest; none if no two inputs are bound to each other on both sides."""
         inner = [i for i, kind in enumerate(self.kinds) if kind == "inner"]
@@ -80,7 +80,7 @@ class StreamTimes:
             spans = {i: span for i in inner if i != anchor and (span := self.span(anchor, i)) is not None}
             found.append((-len(spans), sum(span.width for span in spans.values()), anchor, spans))
         _, _, anchor, spans = min(found, key=lambda item: item[:3])
-        return {anchor: Span(0, 0), **spans} if spans else {}
+        return {anchor: TimeReach(0, 0), **spans} if spans else {}
 
     def apart(self, classes: Sequence[Collection[int]]) -> tuple[int, ...]:
         """The inner inputs that neither equal keys nor slices of time join with the first one, whatever inputs of other
@@ -158,7 +158,7 @@ _MOST_COPIES = 16
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeReach:
     """A row of an input is at most `back` before and `ahead` after the anchor's row, in units of the time columns."""
 
     back: int
@@ -170,13 +170,13 @@ class Span:
         return max(0, self.back + self.ahead + 1)
 
 
-def slice_width(spans: list[Span]) -> int:
+def slice_width(spans: list[TimeReach]) -> int:
     """The width of slices for these spans, one at least."""
     widths = [span.width for span in spans]
     return max(1, min(widths) // _FINE, max(widths) // _MOST_COPIES)
 
 
-def copies(times: Int64s, span: Span, width: int, low: int, high: int) -> tuple[Int64s, Int64s]:
+def copies(times: Int64s, span: TimeReach, width: int, low: int, high: int) -> tuple[Int64s, Int64s]:
     """(rows, slices), int64[n] each: every row with each slice, from `low` to `high`, that it may have matches in."""
     first = np.maximum((times - span.ahead) // width, low)
     last = np.minimum((times + span.back) // width, high)

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import UInt64s
 from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.exchange.stream import FAR
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
-from sqlext_operators.umjoin.stream_index import Probe, key_hashes
-from sqlext_operators.umjoin.stream_state import FAR, Fresh, InputState
+from sqlext_operators.umjoin.stream_state import Fresh, InputState, Probe, key_hashes
 
 Classes = tuple[int, ...]
 

@@ -26,7 +26,7 @@ from sqlext_operators.window.evaluators.distinct import zero_filled
 from sqlext_operators.window.evaluators.sums import interval_mean, mean, sum_overflow
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.table import call_site
-from sqlext_operators.window.kernels.grouped import add_doubles, add_integers, least_rows
+from sqlext_operators.window.kernels.sums import add_doubles, add_integers, least_rows
 from sqlext_operators.window.spec import Call
 
 Form = Literal["count", "integer", "low", "high", "double", "decimal", "min", "max", "distinct"]
@@ -48,7 +48,7 @@ _SUMMED_DIGITS = 18
 
 
 @dataclass(frozen=True)
-class Partial:
+class PartialCall:
     """One partial call: a form over the values of a column (None: over rows) where a condition is true."""
 
     form: Form
@@ -101,7 +101,7 @@ class Partial:
 class SplitCall:
     """A call as partial calls, and how their results become its own."""
 
-    partials: tuple[Partial, ...]
+    partials: tuple[PartialCall, ...]
     finish: Callable[[Sequence[pa.Array]], pa.Array]
 
 
@@ -118,12 +118,12 @@ def split_call(call: Call, types: Mapping[str, pa.DataType], *, ansi: bool) -> S
     arg = args[0] if args else None
     site = call_site(call, tuple(types[name] for name in call.args), unbounded=False, ansi=ansi)
     if base == "count":
-        return SplitCall((Partial("count", arg, where),), lambda found: found[0].fill_null(0))
+        return SplitCall((PartialCall("count", arg, where),), lambda found: found[0].fill_null(0))
     if arg is None:
         return None
     if base in ("min", "max") or call.function == "distinct_count":
         form: Form = "distinct" if base == "distinct_count" else "min" if base == "min" else "max"
-        return SplitCall((Partial(form, arg, where),), lambda found: found[0])
+        return SplitCall((PartialCall(form, arg, where),), lambda found: found[0])
     if base == "sum":
         return _split_sum(site, arg, where)
     return _split_average(site, arg, where) if base == "avg" else None
@@ -134,24 +134,24 @@ def _split_sum(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
     if pa.types.is_decimal(dtype):
         if dtype.precision > _SUMMED_DIGITS:
             return None
-        return SplitCall((Partial("decimal", arg, where),), lambda found: found[0].cast(result))
+        return SplitCall((PartialCall("decimal", arg, where),), lambda found: found[0].cast(result))
     if pa.types.is_floating(dtype):
-        return SplitCall((Partial("double", arg, where),), lambda found: _double_sum(found[0], result))
+        return SplitCall((PartialCall("double", arg, where),), lambda found: _double_sum(found[0], result))
     if dtype.bit_width == 64 and (site.ansi or pa.types.is_duration(dtype)):
-        halves = (Partial("low", arg, where), Partial("high", arg, where))
+        halves = (PartialCall("low", arg, where), PartialCall("high", arg, where))
         return SplitCall(halves, lambda found: _checked_sum(found, site))
-    return SplitCall((Partial("integer", arg, where),), lambda found: _integer_sum(found[0], site))
+    return SplitCall((PartialCall("integer", arg, where),), lambda found: _integer_sum(found[0], site))
 
 
 def _split_average(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
-    dtype, count = site.types[0], Partial("count", arg, where)
+    dtype, count = site.types[0], PartialCall("count", arg, where)
     if pa.types.is_decimal(dtype):
         return None
     if pa.types.is_floating(dtype):
         return SplitCall(
-            (Partial("double", arg, where), count), lambda found: mean(_filled(found[0]), _filled(found[1]))
+            (PartialCall("double", arg, where), count), lambda found: mean(_filled(found[0]), _filled(found[1]))
         )
-    halves = (Partial("low", arg, where), Partial("high", arg, where), count)
+    halves = (PartialCall("low", arg, where), PartialCall("high", arg, where), count)
     if pa.types.is_duration(dtype):
         return SplitCall(halves, lambda found: interval_mean(*_halves(found), _filled(found[2]), dtype))
     return SplitCall(halves, _integer_mean)
@@ -197,7 +197,7 @@ def _integer_mean(found: Sequence[pa.Array]) -> pa.Array:
 # Condensing
 
 
-def condensed(batch: pa.RecordBatch, keys: Sequence[str], partials: Sequence[Partial]) -> pa.RecordBatch:
+def condensed(batch: pa.RecordBatch, keys: Sequence[str], partials: Sequence[PartialCall]) -> pa.RecordBatch:
     """The rows of a batch of the columns `keys` and those of `partials`, in sequence order, as few rows as possible."""
     names = [*keys, *(partial.column for partial in partials)]
     if batch.num_rows == 0:
@@ -208,7 +208,7 @@ def condensed(batch: pa.RecordBatch, keys: Sequence[str], partials: Sequence[Par
     count = int(group.max()) + 1
     firsts = np.empty(count, np.int64)
     first_rows(group, firsts)
-    rest = _Rest(count)
+    rest = _FurtherRows(count)
     columns = [_condensed(batch.column(partial.column), partial.form, group, rest) for partial in partials]
     places = np.concatenate([np.arange(count), *(codes for codes, _, _ in rest.rows)])
     found = [batch.column(name).take(pa.array(firsts[places])) for name in keys]
@@ -218,7 +218,7 @@ def condensed(batch: pa.RecordBatch, keys: Sequence[str], partials: Sequence[Par
     return pa.RecordBatch.from_arrays(found, names=names)
 
 
-class _Rest:
+class _FurtherRows:
     """Rows beyond one for each group: (groups, the column that they are about, its values)."""
 
     def __init__(self, groups: int) -> None:
@@ -226,12 +226,12 @@ class _Rest:
         self.rows: list[tuple[Int64s, pa.Array, pa.Array]] = []
 
 
-def _neutral(partial: Partial, column: pa.Array, codes: Int64s) -> pa.Array:
+def _neutral(partial: PartialCall, column: pa.Array, codes: Int64s) -> pa.Array:
     """Values that change nothing: NULL, or for distinct values one that the group has."""
     return column.take(pa.array(codes)) if partial.form == "distinct" else pa.nulls(len(codes), column.type)
 
 
-def _condensed(column: pa.Array, form: Form, group: Int64s, rest: _Rest) -> pa.Array:
+def _condensed(column: pa.Array, form: Form, group: Int64s, rest: _FurtherRows) -> pa.Array:
     """One value for each group; more are added to `rest`."""
     if form in ("min", "max"):
         return _extreme(column, group, rest.groups, largest=form == "max")
@@ -260,7 +260,7 @@ def _extreme(column: pa.Array, group: Int64s, groups: int, *, largest: bool) -> 
     return take(column, rows)
 
 
-def _distinct(column: pa.Array, group: Int64s, rest: _Rest) -> pa.Array:
+def _distinct(column: pa.Array, group: Int64s, rest: _FurtherRows) -> pa.Array:
     codes, values = dense_codes(column)
     _, places = np.unique(group * values + codes, return_index=True)
     owners = group[places]
@@ -273,7 +273,7 @@ def _distinct(column: pa.Array, group: Int64s, rest: _Rest) -> pa.Array:
     return first
 
 
-def _double_sums(column: pa.Array, group: Int64s, usable: Bools, rest: _Rest) -> pa.Array:
+def _double_sums(column: pa.Array, group: Int64s, usable: Bools, rest: _FurtherRows) -> pa.Array:
     """The sums, and their rounding errors as further rows."""
     totals, errors = np.zeros(rest.groups), np.zeros(rest.groups)
     counts = np.zeros(rest.groups, np.int64)

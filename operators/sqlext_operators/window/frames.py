@@ -113,7 +113,7 @@ class Frames:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class FrameBounds:
     """The frames of m rows, with what is known about the rows that are still to come.
 
     keep      int64[m], candidates below it are in no frame of this row or a later one of its group; in a frame
@@ -155,7 +155,7 @@ def compute_bounds(
     fresh: Bools,
     open_end: tuple[int, int] | None,
     ahead: int = 0,
-) -> Bounds:
+) -> FrameBounds:
     """The frames of `rows`, as far as `candidates` show them.
 
     `open_end` is (group, order) of the last row seen if more rows may come; then rows of that group may be
@@ -177,11 +177,11 @@ def compute_bounds(
         if not _is_ahead(frame):
             keep = np.maximum(keep, slices.hi - frame.maxsize)
         slices = _newest(slices, frame.maxsize)
-    return Bounds(_assemble(frame, place, slices, fresh), keep, complete)
+    return FrameBounds(_assemble(frame, place, slices, fresh), keep, complete)
 
 
 @dataclass(frozen=True)
-class _Place:
+class _RowPlaces:
     """Where each row is: its group's candidates [start, end), those before past_end and from future_start on."""
 
     rows: FromRows
@@ -223,7 +223,7 @@ def _beyond(candidates: Candidates, rows: FromRows, distance: int) -> Int64s:
     return out
 
 
-def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead: bool) -> _Place:
+def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead: bool) -> _RowPlaces:
     start, end = np.empty_like(rows.row), np.empty_like(rows.row)
     group_starts(candidates.group, rows.group, start, end)
     is_null = rows.order == NULL_ORDER
@@ -232,14 +232,14 @@ def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead:
     if frame.exclude_current_time:
         past_end = _where(null, start, _beyond(candidates, rows, -1))
         future_start = _beyond(candidates, rows, 0) if looks_ahead else future_start
-    return _Place(rows, start, end, past_end, future_start, null)
+    return _RowPlaces(rows, start, end, past_end, future_start, null)
 
 
 def _where(mask: Bools | None, yes: Int64s, no: Int64s) -> Int64s:
     return no if mask is None else np.where(mask, yes, no)
 
 
-def _slices_by_count(frame: Frame, place: _Place) -> _Slices:
+def _slices_by_count(frame: Frame, place: _RowPlaces) -> _Slices:
     """ROWS: places are counted among the rows that EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
     past_end, future_start = place.past_end, place.future_start
     start = None if frame.start is None else max(-ROW_LIMIT, min(ROW_LIMIT, frame.start))
@@ -254,7 +254,7 @@ def _slices_by_count(frame: Frame, place: _Place) -> _Slices:
     return _Slices(lo, past_end, has_own(frame), lo2, hi2)
 
 
-def _slices_by_order(frame: Frame, candidates: Candidates, place: _Place) -> _Slices:
+def _slices_by_order(frame: Frame, candidates: Candidates, place: _RowPlaces) -> _Slices:
     """ROWS_RANGE. The bounds of a NULL row are NULL: they reach the NULL rows on their side of it, no others."""
     rows, past_end, future_start = place.rows, place.past_end, place.future_start
     if frame.start is None:
@@ -276,7 +276,7 @@ def _slices_by_order(frame: Frame, candidates: Candidates, place: _Place) -> _Sl
     return _Slices(lo, past_end, has_own(frame), lo2, hi2)
 
 
-def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int) -> Bools:
+def _is_complete(frame: Frame, place: _RowPlaces, n_candidates: int, last_order: int) -> Bools:
     """For rows of the group that may go on: whether the rows seen show all of the frame."""
     order = place.rows.order
     if frame.end is None:
@@ -291,7 +291,7 @@ def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int
     return enough
 
 
-def _has_after(frame: Frame, place: _Place, n_candidates: int, last_order: int, count: int) -> Bools:
+def _has_after(frame: Frame, place: _RowPlaces, n_candidates: int, last_order: int, count: int) -> Bools:
     """For rows of the group that may go on: whether `count` candidates after them have been seen."""
     enough: Bools = place.future_start + min(count, ROW_LIMIT) <= n_candidates
     return enough & (last_order > place.rows.order) if frame.exclude_current_time else enough
@@ -308,7 +308,7 @@ def _newest(slices: _Slices, maxsize: int) -> _Slices:
     return _Slices(np.maximum(slices.lo, slices.hi - (left - own)), slices.hi, own, lo2, slices.hi2)
 
 
-def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: Bools) -> Frames:
+def _assemble(frame: Frame, place: _RowPlaces, slices: _Slices, fresh: Bools) -> Frames:
     """Merge contiguous slices: the usual window is one slice with the row itself in it."""
     rows = place.rows
     lo, hi, own, lo2, hi2 = slices.lo, slices.hi, slices.own, slices.lo2, slices.hi2

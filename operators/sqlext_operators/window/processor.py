@@ -1,9 +1,12 @@
-"""Evaluates all windows of a specification over one partition, piece by piece."""
+"""Evaluates all windows of a specification over one partition, piece by piece. A buffer has the rows at hand: those
+retained from earlier pieces, then the new piece.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +15,10 @@ from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.errors import about
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.kernels.sequence_sort import COPIED
-from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import Piece, joined
 from sqlext_operators.window import frames as window_frames
-from sqlext_operators.window.buffer import Buffer
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.filtered import Filtered
-from sqlext_operators.window.frames import Bounds, Candidates, Frames, FromRows
+from sqlext_operators.window.evaluators.base import Evaluator, Filtered, Rows
+from sqlext_operators.window.frames import Candidates, FrameBounds, Frames, FromRows
 from sqlext_operators.window.functions import CallSite
 from sqlext_operators.window.functions.table import call_site
 from sqlext_operators.window.spec import Call, Scalar, Window, WindowUnionSpec
@@ -27,6 +28,55 @@ MAX_BATCH_ROWS = 262_144
 _MOST_COUNTED = 1 << 40
 #: Results that are lists or long texts: output batches hold about this many values of one column.
 MAX_BATCH_WEIGHT = 4_194_304
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """n rows in sequence order; of the FROM rows among them the first `done` have been output.
+
+    group, order int64[n], source uint8[n], args: arrays of n values; payload: a row for each FROM row not yet
+    output. Only the first group's rows are older than the last piece. `memo` is the evaluators' (`Rows.shared`).
+    """
+
+    piece: Piece
+    done: int
+    memo: dict[tuple[object, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.piece.group)
+
+    def append(self, piece: Piece) -> Buffer:
+        """The buffer with one more piece appended."""
+        old = self.piece
+        if len(old.group) == 0 and old.payload.num_rows == 0:
+            return Buffer(piece, 0)
+        return Buffer(joined([old, piece]), self.done)
+
+    def from_rows(self) -> Int64s:
+        """Places of the FROM rows, those output before included."""
+        return np.flatnonzero(self.piece.source == 0)
+
+    def trim(self, start: int, output: int) -> Buffer:
+        """The buffer without its first `start` rows, after `output` more FROM rows were output. Copies what stays:
+        a slice would keep the whole piece in memory."""
+        old = self.piece
+        gone = int(np.count_nonzero(old.source[:start] == 0))
+        kept = Piece(
+            group=old.group[start:].copy(),
+            order=old.order[start:].copy(),
+            source=old.source[start:].copy(),
+            args={name: _copy(array.slice(start)) for name, array in old.args.items()},
+            payload=_copy_batch(old.payload.slice(output)),
+        )
+        return Buffer(kept, self.done + output - gone)
+
+
+def _copy(array: pa.Array) -> pa.Array:
+    return pa.concat_arrays([array]) if len(array) == 0 else array.take(pa.array(np.arange(len(array))))
+
+
+def _copy_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_copy(column) for column in batch.columns], schema=batch.schema)
 
 
 class WindowUnionProcessor:
@@ -103,7 +153,7 @@ class WindowUnionProcessor:
                 batch = pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
             yield batch
 
-    def _retain(self, buffer: Buffer, bounds: list[Bounds], from_rows: Int64s, ready: int) -> None:
+    def _retain(self, buffer: Buffer, bounds: list[FrameBounds], from_rows: Int64s, ready: int) -> None:
         """Free what no later row needs; `bounds` at `ready` are those of the next row to be output."""
         group = int(buffer.piece.group[-1])
         closed = int(np.searchsorted(buffer.piece.group, group))
@@ -123,7 +173,7 @@ class WindowUnionProcessor:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _BufferPlaces:
     """Candidates of one window in a buffer of `size` rows."""
 
     candidates: Candidates
@@ -164,12 +214,12 @@ class _WindowState:
         self.evaluators = [_evaluator(call, site) for call, site in zip(window.calls, sites, strict=True)]
         #: Whether rows that leave the buffer have to be loaded before, even if no frame is evaluated.
         self.loads_always = self.unbounded or any(isinstance(evaluator, Filtered) for evaluator in self.evaluators)
-        self._place = _Place(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
+        self._place = _BufferPlaces(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
 
-    def compute(self, buffer: Buffer, from_rows: Int64s, fresh: Bools, open_end: tuple[int, int] | None) -> Bounds:
+    def compute(self, buffer: Buffer, from_rows: Int64s, fresh: Bools, open_end: tuple[int, int] | None) -> FrameBounds:
         """The frames of the FROM rows, and of one more after the buffer's end, in its last group."""
         piece = buffer.piece
-        self._place = _Place(self._candidates(piece), len(buffer))
+        self._place = _BufferPlaces(self._candidates(piece), len(buffer))
         row = np.append(from_rows, len(buffer))
         is_candidate = not self.window.frame.instance_not_in_window
         before = self._place.all_before(row)
@@ -218,7 +268,7 @@ class _WindowState:
                 columns.append(evaluator.evaluate(frames))
         return columns
 
-    def keep(self, bounds: Bounds, row: int) -> int:
+    def keep(self, bounds: FrameBounds, row: int) -> int:
         """The first place of the buffer that this window needs from FROM row `row` on."""
         start = int(bounds.frames.start[row])
         keep = int(bounds.keep[row])

@@ -12,7 +12,7 @@ _FARTHEST = 1 << 61
 
 
 @dataclass(frozen=True)
-class Reach:
+class WindowReach:
     """back, ahead   how far windows reach before and after a row, in units of the order column
     rows          how many rows before it of each key and source, whatever their time
     unbounded     some windows begin at the first row there is
@@ -26,10 +26,10 @@ class Reach:
     shows_from: bool = False
 
 
-def reach_of(spec: WindowUnionSpec) -> Reach:
+def reach_of(spec: WindowUnionSpec) -> WindowReach:
     """The reach of all windows together."""
     found = [window_reach(window) for window in spec.windows]
-    return Reach(
+    return WindowReach(
         max((one.back for one in found), default=0),
         max((one.ahead for one in found), default=0),
         max((one.rows for one in found), default=0),
@@ -38,19 +38,19 @@ def reach_of(spec: WindowUnionSpec) -> Reach:
     )
 
 
-def window_reach(window: Window) -> Reach:
+def window_reach(window: Window) -> WindowReach:
     """The reach of one window with its calls."""
     frame = window.frame
     shows = not frame.instance_not_in_window
     rows = max((_rows_before(call) for call in window.calls), default=0)
     if frame.unit == "rows":
         before = 0 if frame.start is None else max(-frame.start, 0)
-        return Reach(0, 0, max(rows, before), frame.start is None, shows)
+        return WindowReach(0, 0, max(rows, before), frame.start is None, shows)
     ahead = min(max(frame.end or 0, 0), _FARTHEST)
     if frame.start is None:  # the newest `maxsize` rows, or all: of the rows that are old enough for every row to come
         back = min(max(-(frame.end or 0), 0), _FARTHEST)
-        return Reach(back, ahead, max(rows, frame.maxsize or 0), frame.maxsize is None, shows)
-    return Reach(min(max(-frame.start, 0), _FARTHEST), ahead, rows, False, shows)
+        return WindowReach(back, ahead, max(rows, frame.maxsize or 0), frame.maxsize is None, shows)
+    return WindowReach(min(max(-frame.start, 0), _FARTHEST), ahead, rows, False, shows)
 
 
 def time_reach(spec: WindowUnionSpec) -> tuple[int, int] | None:

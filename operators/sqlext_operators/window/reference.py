@@ -19,7 +19,7 @@ from sqlext_operators.window.twins.view import Values
 
 
 @dataclass(frozen=True)
-class Row:
+class SequenceRow:
     """One row of a group's sequence."""
 
     order: int | None
@@ -27,7 +27,7 @@ class Row:
     values: Values
 
 
-def others(frame: Frame, sequence: Sequence[Row], p: int) -> tuple[list[int], list[int]]:
+def others(frame: Frame, sequence: Sequence[SequenceRow], p: int) -> tuple[list[int], list[int]]:
     """Places of the rows before and after row p that EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
     left = []
     for i, row in enumerate(sequence):
@@ -38,7 +38,7 @@ def others(frame: Frame, sequence: Sequence[Row], p: int) -> tuple[list[int], li
     return [i for i in left if i < p], [i for i in left if i > p]
 
 
-def members(frame: Frame, sequence: Sequence[Row], p: int) -> list[int]:
+def members(frame: Frame, sequence: Sequence[SequenceRow], p: int) -> list[int]:
     """Places of the rows in the frame of row p, oldest to newest."""
     past, future = others(frame, sequence, p)
     if frame.unit == "rows":
@@ -71,7 +71,7 @@ def in_range(frame: Frame, current: int | None, order: int | None) -> bool:
     return is_above and is_below
 
 
-def _values(sequence: Sequence[Row], places: Sequence[int], filtered: bool) -> list[Values]:
+def _values(sequence: Sequence[SequenceRow], places: Sequence[int], filtered: bool) -> list[Values]:
     """The values of some rows; if `filtered`, of those whose last value is true, without it."""
     found = [sequence[i].values for i in places]
     return [values[:-1] for values in found if values[-1] is True] if filtered else found
@@ -85,7 +85,7 @@ def wrap(value: int, bits: int) -> int:
 def evaluate(
     function: str,
     frame: Frame,
-    sequence: Sequence[Row],
+    sequence: Sequence[SequenceRow],
     types: tuple[pa.DataType, ...],
     constants: tuple[Scalar, ...],
     *,

@@ -14,15 +14,13 @@ import pyarrow as pa
 
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
-from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Late, LeftOut, Progress, counted
+from sqlext_operators.exchange.chunks import DECODED_BYTES, ChunkStore
+from sqlext_operators.exchange.stream import Expiry, Late, LeftOut, Progress
 from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.parts import POSITION
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.stream_answers import Answers
-from sqlext_operators.window.stream_state import WindowState, holds_rows
+from sqlext_operators.window.stream_state import POSITION, WindowState, holds_rows
 
 
 @dataclass(frozen=True)
@@ -62,11 +60,6 @@ class WindowStream:
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         """Take the new rows; answer the FROM rows that the watermark completes; let go what no later answer needs."""
-        return counted(self._results(store, new, watermark, progress), progress)
-
-    def _results(
-        self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
-    ) -> Iterator[pa.RecordBatch]:
         state = self.state(store)
         for tag in range(self._operator.inputs):
             batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]

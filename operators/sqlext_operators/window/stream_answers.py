@@ -19,14 +19,14 @@ from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY
+from sqlext_operators.exchange.stream import FAR
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.condense import Partial
+from sqlext_operators.window.condense import PartialCall
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.parts import POSITION, Part, joined
-from sqlext_operators.window.reach import Reach, window_reach
+from sqlext_operators.window.reach import WindowReach, window_reach
 from sqlext_operators.window.spec import Window
-from sqlext_operators.window.stream_split import History, SplitWindow, Stretches, split_windows, with_partials
-from sqlext_operators.window.stream_state import FAR, WindowState
+from sqlext_operators.window.stream_split import CondensedHistory, SplitWindow, Stretches, split_windows, with_partials
+from sqlext_operators.window.stream_state import POSITION, TimedRows, WindowState, joined
 
 #: The source of FROM rows that are candidates, but are not answered now.
 SHOWN = 1
@@ -55,7 +55,12 @@ class Answers:
     """Answers FROM rows from the rows of a state."""
 
     def __init__(
-        self, operator: WindowOperatorSpec, reach: Reach, state: WindowState, store: ChunkStore, condense_from: int
+        self,
+        operator: WindowOperatorSpec,
+        reach: WindowReach,
+        state: WindowState,
+        store: ChunkStore,
+        condense_from: int,
     ) -> None:
         self._operator = operator
         self._spec = operator.window
@@ -73,14 +78,14 @@ class Answers:
         if ready:
             yield from self._answered(ready, (self._state.answered, end), _span(ready)[0])
 
-    def of(self, rows: Sequence[Part], stable: int) -> Iterator[pa.RecordBatch]:
+    def of(self, rows: Sequence[TimedRows], stable: int) -> Iterator[pa.RecordBatch]:
         """The results of some FROM rows as their windows are now. `rows` (one part at least) are all FROM rows between
         the first and the last of them, or those of their keys, with the column COPY where there is no result; no row
         before `stable` is still to come."""
         low, high = _span(rows)
         yield from self._answered(rows, (low, high + 1), min(low, stable))
 
-    def _answered(self, ready: Sequence[Part], between: tuple[int, int], stable: int) -> Iterator[pa.RecordBatch]:
+    def _answered(self, ready: Sequence[TimedRows], between: tuple[int, int], stable: int) -> Iterator[pa.RecordBatch]:
         """The results of `ready`, which are the FROM rows between two times; rows before `stable` may be condensed."""
         low, high = _span(ready)
         if POSITION in self._spec.payload:
@@ -149,7 +154,7 @@ class Answers:
 
     def _blocks(
         self,
-        ready: Sequence[Part],
+        ready: Sequence[TimedRows],
         between: tuple[int, int],
         boundary: int,
         cores: Sequence[Core],
@@ -184,7 +189,7 @@ class Answers:
                 rows = joined(parts)
                 order = np.argsort(rows.positions)
                 batch = take_rows(rows.batch, order)
-                feed.add(self._older(tag), [Part(batch, rows.times[order], rows.positions[order])])
+                feed.add(self._older(tag), [TimedRows(batch, rows.times[order], rows.positions[order])])
 
     def _older(self, tag: int) -> int:
         """The source of an input's rows before the boundary: in the order of the inputs, as the others."""
@@ -199,13 +204,13 @@ class Answers:
             feed.add(core.source, self._state.parts(tag, core.reach, stop))
             feed.add(core.source, self._state.parts(tag, rest, boundary))
         if core.reach == -FAR:
-            history = History(group, self._operator.inputs, self._store)
+            history = CondensedHistory(group, self._operator.inputs, self._store)
             for rows in history.rows():
                 feed.add_condensed(core.source + 1, rows, stop - 1)
         for time, found in stretches.cover(group, core.start, boundary // unit):
             feed.add_condensed(core.source + 1, found, time)
 
-    def _of_keys(self, blocks: Sequence[Block], ready: Sequence[Part]) -> Iterator[Block]:
+    def _of_keys(self, blocks: Sequence[Block], ready: Sequence[TimedRows]) -> Iterator[Block]:
         """The blocks without the rows of keys that no row to answer has, if that saves much."""
         count = sum(part.batch.num_rows for part in ready)
         if sum(block.batch.num_rows for block in blocks) <= (_MANY + 1) * count:
@@ -290,19 +295,19 @@ class Answers:
         for group in groups:
             if any(s is not None and s.group == group and window_reach(s.window).unbounded for s in splits):
                 rows = [part for tag in group.tags for part in parts.get(tag, [])]
-                History(group, self._operator.inputs, self._store).add(rows)
+                CondensedHistory(group, self._operator.inputs, self._store).add(rows)
 
 
 class _Feed:
     """Collects the blocks of an answer. All have the columns of `partials`; `schema` is that of the FROM rows."""
 
-    def __init__(self, partials: Sequence[Partial], schema: pa.Schema, order: str) -> None:
+    def __init__(self, partials: Sequence[PartialCall], schema: pa.Schema, order: str) -> None:
         self._partials = partials
         self._schema = schema
         self._order = order
         self.blocks: list[Block] = []
 
-    def add(self, source: int, parts: Iterable[Part]) -> None:
+    def add(self, source: int, parts: Iterable[TimedRows]) -> None:
         """Rows of chunks."""
         for part in parts:
             batch = with_partials(part.batch, self._partials)
@@ -323,21 +328,21 @@ class _Feed:
         self.blocks.append(Block(0, source, time, pa.RecordBatch.from_pydict(given)))
 
 
-def _span(parts: Sequence[Part]) -> tuple[int, int]:
+def _span(parts: Sequence[TimedRows]) -> tuple[int, int]:
     """The least and the greatest time of parts (at least one), whose rows are in the order of time."""
     return min(int(part.times[0]) for part in parts), max(int(part.times[-1]) for part in parts)
 
 
-def _with_position(part: Part) -> Part:
+def _with_position(part: TimedRows) -> TimedRows:
     """The rows with the column POSITION."""
     return part._replace(batch=with_column(part.batch, POSITION, pa.array(part.positions)))
 
 
-def _partials(cores: Sequence[Core]) -> tuple[Partial, ...]:
+def _partials(cores: Sequence[Core]) -> tuple[PartialCall, ...]:
     """The partials of all cores, each once."""
     return tuple(dict.fromkeys(partial for core in cores for partial in core.split.partials))
 
 
-def _is_long(reach: Reach, high: int, boundary: int) -> bool:
+def _is_long(reach: WindowReach, high: int, boundary: int) -> bool:
     """Whether most of a window is before the boundary and common to all rows up to `high`."""
     return boundary - (high - reach.back) > reach.back // 2

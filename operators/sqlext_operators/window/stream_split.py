@@ -13,10 +13,9 @@ from sqlext_operators.columns.batches import whole, without_names
 from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.condense import Partial, SplitCall, condensed, split_call
-from sqlext_operators.window.parts import Part, joined
+from sqlext_operators.window.condense import PartialCall, SplitCall, condensed, split_call
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
-from sqlext_operators.window.stream_state import WindowState, history_kind
+from sqlext_operators.window.stream_state import TimedRows, WindowState, history_kind, joined
 
 #: Stretches are condensed up to this many leaves long.
 _MOST_LEVELS = 20
@@ -29,9 +28,9 @@ class Group:
     number: int
     tags: tuple[int, ...]
     keys: tuple[str, ...]
-    partials: tuple[Partial, ...]
+    partials: tuple[PartialCall, ...]
 
-    def of_parts(self, parts: Sequence[Part]) -> pa.RecordBatch:
+    def of_parts(self, parts: Sequence[TimedRows]) -> pa.RecordBatch:
         """The condensed rows of parts (at least one), which come in the order of the sources."""
         rows = joined(parts)
         order = pa.array(np.argsort(rows.times, kind="stable"))
@@ -56,7 +55,7 @@ class SplitWindow:
         return tuple(partial.call for partial in self.partials)
 
     @property
-    def partials(self) -> tuple[Partial, ...]:
+    def partials(self) -> tuple[PartialCall, ...]:
         """The partials of all calls, each once."""
         return tuple(dict.fromkeys(partial for call in self.calls for partial in call.partials))
 
@@ -70,7 +69,7 @@ def split_windows(
 ) -> tuple[list[SplitWindow | None], list[Group]]:
     """Each window split, or None, and the groups of the split ones."""
     found: list[tuple[Window, tuple[SplitCall, ...]] | None] = []
-    tags: dict[tuple[int, ...], dict[Partial, None]] = {}
+    tags: dict[tuple[int, ...], dict[PartialCall, None]] = {}
     for window in spec.windows:
         calls = [split_call(call, types, ansi=spec.ansi) for call in window.calls] if _is_split(window) else [None]
         split = tuple(call for call in calls if call is not None)
@@ -105,7 +104,7 @@ class Reduction(Protocol):
     @property
     def tags(self) -> tuple[int, ...]: ...
 
-    def of_parts(self, parts: Sequence[Part]) -> pa.RecordBatch: ...
+    def of_parts(self, parts: Sequence[TimedRows]) -> pa.RecordBatch: ...
 
     def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch: ...
 
@@ -156,7 +155,7 @@ class Stretches:
         return reduction.of_parts(parts or [self._state.no_rows(chunks[0])])
 
 
-class History:
+class CondensedHistory:
     """The condensed rows before all that are kept for their time, for windows that begin at the first row there is.
 
     They are chunks of the store; they are merged when they have grown to twice what is left of them.
@@ -172,7 +171,7 @@ class History:
         names = [*self._group.keys, *(partial.column for partial in self._group.partials)]
         return [renamed(self._store.read(chunk), names) for chunk in self._store.chunks(self._kind)]
 
-    def add(self, parts: Sequence[Part]) -> None:
+    def add(self, parts: Sequence[TimedRows]) -> None:
         """Rows that are about to go, in the order of the sources."""
         if not parts:
             return
@@ -189,7 +188,7 @@ class History:
         self._store.append(self._kind, low, high, without_names(new))
 
 
-def with_partials(batch: pa.RecordBatch, partials: Sequence[Partial]) -> pa.RecordBatch:
+def with_partials(batch: pa.RecordBatch, partials: Sequence[PartialCall]) -> pa.RecordBatch:
     """The batch with the columns of partials appended."""
     names = [*batch.schema.names, *(partial.column for partial in partials)]
     added = [partial.values(batch.column, batch.num_rows) for partial in partials]

@@ -1,33 +1,89 @@
-"""What a window union on streams keeps of each input: rows by time, the newest rows of each key, condensed history."""
+"""What a window union on streams keeps of each input: rows by time, the newest rows of each key, condensed history; and
+parts of it, the rows of an input between two answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s
-from sqlext_operators.columns.batches import take_rows, without_names
+from sqlext_operators.columns.batches import take_rows, whole, without_names
 from sqlext_operators.columns.codes import order_values
-from sqlext_operators.columns.reshape import renamed
+from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY, owned_rows
-from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
+from sqlext_operators.exchange.stream import FAR, LeftOut, Progress, admitted, cut_by_time
 from sqlext_operators.sequences.sequence import FROM, SequenceSpec
-from sqlext_operators.window.parts import POSITION, NewestRows, Part
-from sqlext_operators.window.reach import Reach
+from sqlext_operators.window.reach import WindowReach
 
 #: Kinds of chunks: `_ROLES` times the input's tag, plus a role: rows, what passes through of FROM rows, newest rows.
 _ROLES = 3
 _ROWS, _PAYLOAD, _NEWEST = range(_ROLES)
-#: The most chunks that one input's rows of one micro-batch are cut into.
-_MOST_CHUNKS = 16
 #: Chunks of newest rows are merged when they have this many times the rows that are left of them.
 _GROWTH = 2
-#: Beyond all times.
-FAR = 1 << 62
+
+
+class TimedRows(NamedTuple):
+    """Some rows; times int64[n] in the order of `batch`, positions int64[n] their places in the input."""
+
+    batch: pa.RecordBatch
+    times: Int64s
+    positions: Int64s
+
+
+def joined(parts: Sequence[TimedRows]) -> TimedRows:
+    """The rows of several parts (at least one), one part after the other."""
+    batch = whole(parts[0].batch.schema, [part.batch for part in parts])
+    times = np.concatenate([part.times for part in parts])
+    return TimedRows(batch, times, np.concatenate([part.positions for part in parts]))
+
+
+#: A row's position in its input.
+POSITION = "__position"
+
+
+@dataclass(frozen=True)
+class NewestRows:
+    """Chooses the newest `rows` rows of each key among those of input `tag`; batches of them have their positions too.
+
+    Of a part and of the newest rows of another, the newest rows are those of both: they can be chosen piece by piece.
+    """
+
+    tag: int
+    keys: tuple[str, ...]
+    order: str
+    rows: int
+
+    @property
+    def tags(self) -> tuple[int, ...]:
+        """The inputs that it reads."""
+        return (self.tag,)
+
+    def of_parts(self, parts: Sequence[TimedRows]) -> pa.RecordBatch:
+        """The newest rows of parts (at least one), in the order of time."""
+        batch, times, positions = joined(parts)
+        group = KeyCodes(len(self.keys)).encode([batch.column(name) for name in self.keys])
+        order = np.lexsort((positions, times, group))
+        ends = np.searchsorted(group[order], group[order], side="right")
+        newest = order[ends - np.arange(len(order)) <= self.rows]
+        rows = newest[np.lexsort((positions[newest], times[newest]))]
+        return with_column(take_rows(batch, rows), POSITION, pa.array(positions[rows]))
+
+    def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """The newest rows of batches of newest rows (at least one)."""
+        return self.of_parts([self.part(batch) for batch in batches])
+
+    def part(self, batch: pa.RecordBatch) -> TimedRows:
+        """A batch of newest rows as a part."""
+        positions = batch.column(POSITION).to_numpy(zero_copy_only=False)
+        rows = batch.select([name for name in batch.schema.names if name != POSITION])
+        return TimedRows(rows, order_values(batch.column(self.order)), positions)
 
 
 class WindowState:
@@ -35,7 +91,7 @@ class WindowState:
     of its rows."""
 
     def __init__(
-        self, sequence: SequenceSpec, reach: Reach, inputs: int, store: ChunkStore, *, copies: bool = False
+        self, sequence: SequenceSpec, reach: WindowReach, inputs: int, store: ChunkStore, *, copies: bool = False
     ) -> None:
         assert sequence.order is not None
         self._order = sequence.order
@@ -68,12 +124,8 @@ class WindowState:
 
     def _write(self, tag: int, batch: pa.RecordBatch, times: Int64s) -> None:
         """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""
-        extent = int(times[-1]) - int(times[0])
         # windows that only count rows span no time: their rows go when the watermark has passed them
-        width = max(self._reach.back + self._reach.ahead or extent, extent // _MOST_CHUNKS) + 1
-        edges = list(range(int(times[0]), int(times[-1]) + 1, width))
-        bounds = np.unique([*np.searchsorted(times, edges).tolist(), len(times)]).tolist()
-        for start, end in pairwise(bounds):
+        for start, end in cut_by_time(times, self._reach.back + self._reach.ahead or None):
             part, low, high = batch.slice(start, end - start), int(times[start]), int(times[end - 1])
             names = self._from_columns if tag == FROM else self._row_columns
             self._store.append(_kind(tag, _ROWS), low, high, without_names(part.select(list(names))))
@@ -81,23 +133,23 @@ class WindowState:
                 payload = without_names(part.select(list(self._payload_columns)))
                 self._store.append(_kind(tag, _PAYLOAD), low, high, payload)
 
-    def parts(self, tag: int, start: int, end: int) -> Iterator[Part]:
+    def parts(self, tag: int, start: int, end: int) -> Iterator[TimedRows]:
         """Rows of an input with start <= time < end, chunk by chunk in the order of arrival."""
         for chunk in self.overlapping((tag,), start, end):
             batch = self._read(chunk)
             times = order_values(batch.column(self._order))
             first, last = (int(place) for place in np.searchsorted(times, [start, end]))
             if first < last:
-                yield Part(batch.slice(first, last - first), times[first:last], _positions(chunk, first, last))
+                yield TimedRows(batch.slice(first, last - first), times[first:last], _positions(chunk, first, last))
 
-    def ready(self, end: int) -> Iterator[Part]:
+    def ready(self, end: int) -> Iterator[TimedRows]:
         """FROM rows before `end` that are not answered yet, with the columns that pass through, and the column COPY if
         there are copies; nothing if all of them are copies."""
         parts = list(self.from_rows(self.answered, end))
         if any(owned_rows(part.batch).any() for part in parts):
             yield from parts
 
-    def from_rows(self, start: int, end: int, since: int = 0) -> Iterator[Part]:
+    def from_rows(self, start: int, end: int, since: int = 0) -> Iterator[TimedRows]:
         """FROM rows with start <= time < end of the chunks with numbers from `since` on, as `ready` gives them. They
         must not have been answered before this step: what passes through of those has gone."""
         for chunk in (one for one in self.overlapping((FROM,), start, end) if one.no >= since):
@@ -108,17 +160,17 @@ class WindowState:
                 batch = batch.slice(first, last - first)
                 if self._payload_columns:
                     batch = _beside(batch, self._payload(chunk).slice(first, last - first))
-                yield Part(batch, times[first:last], _positions(chunk, first, last))
+                yield TimedRows(batch, times[first:last], _positions(chunk, first, last))
 
     def overlapping(self, tags: Sequence[int], start: int, end: int) -> list[Chunk]:
         """The chunks that may hold rows with start <= time < end."""
         found = [chunk for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS))]
         return [chunk for chunk in found if chunk.low < end and chunk.high >= start]
 
-    def no_rows(self, chunk: Chunk) -> Part:
+    def no_rows(self, chunk: Chunk) -> TimedRows:
         """A part of a chunk without rows."""
         nothing = np.zeros(0, np.int64)
-        return Part(self._read(chunk).slice(0, 0), nothing, nothing)
+        return TimedRows(self._read(chunk).slice(0, 0), nothing, nothing)
 
     def oldest(self, tags: Sequence[int]) -> int | None:
         """The least time of the rows that are kept for their time."""
@@ -130,7 +182,7 @@ class WindowState:
         highs = (chunk.high for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS)))
         return max(highs, default=None)
 
-    def left_over(self, tag: int) -> Iterator[Part]:
+    def left_over(self, tag: int) -> Iterator[TimedRows]:
         """The newest rows of each key among those that are no longer kept for their time."""
         for chunk in self._store.chunks(_kind(tag, _NEWEST)):
             yield self.newest_of(tag).part(self._read_newest(chunk))
@@ -192,10 +244,10 @@ class WindowState:
         times = order_values(new.column(self._order))
         self._store.append(_kind(tag, _NEWEST), int(times[0]), int(times[-1]), without_names(new))
 
-    def whole(self, chunk: Chunk) -> Part:
+    def whole(self, chunk: Chunk) -> TimedRows:
         """All rows of a chunk."""
         batch = self._read(chunk)
-        return Part(batch, order_values(batch.column(self._order)), _positions(chunk, 0, batch.num_rows))
+        return TimedRows(batch, order_values(batch.column(self._order)), _positions(chunk, 0, batch.num_rows))
 
     def _read(self, chunk: Chunk) -> pa.RecordBatch:
         batch = self._store.read(chunk)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlext_operators.early.streams import Stream, WindowBounds, window_starts
+from sqlext_operators.early.replay import Stream, WindowBounds, window_starts
 
 from sqlext_planner.early.files import FileRows, same_codes
 from sqlext_planner.early.options import SEEDS, STEP, UNITS, ReplayOptions
@@ -16,7 +16,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedStreams:
     """Both streams, the windows to replay, and how late rows can be (microseconds).
 
     `dropped`: rows that are left out because they arrive later than that.
@@ -29,7 +29,7 @@ class Loaded:
     dropped: int = 0
 
 
-def load(left: FileRows, right: FileRows, options: ReplayOptions) -> Loaded:
+def load(left: FileRows, right: FileRows, options: ReplayOptions) -> LoadedStreams:
     """The streams of two files. Raises DataError if there is no window, or if rows arrive before they happen."""
     bounds = WindowBounds(options.window, options.closed)
     keys = same_codes(left, right)
@@ -57,7 +57,7 @@ def load(left: FileRows, right: FileRows, options: ReplayOptions) -> Loaded:
     found = window_starts(streams[0], streams[1], bounds) if starts is None else starts
     if not found:
         raise DataError("no row arrives within --lateness", condition="replay-files", help="give a longer one")
-    return Loaded(streams[0], streams[1], found, lateness, dropped)
+    return LoadedStreams(streams[0], streams[1], found, lateness, dropped)
 
 
 def rate_times(count: int, rate: int) -> Ints:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from sqlext_planner.errors import InternalError, Span
+from sqlext_planner.errors import InternalError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
 
@@ -29,6 +29,24 @@ class Emission:
 
     def __str__(self) -> str:
         return f"after {self.delay / 1e6:g}s by {self.estimator}, confidence {self.confidence:g}"
+
+    def parts(self) -> dict[str, str]:
+        """What the state of a stream depends on, by names that a user knows."""
+        return {
+            "delay": f"{self.delay / 1e6:g}s",
+            "estimator": self.estimator,
+            "confidence": f"{self.confidence:g}",
+        }
+
+
+def value_type_error(function: str, kind: str, span: Span | None) -> UnsupportedError:
+    """The error for a call over values that no estimator takes."""
+    return UnsupportedError(
+        f"EMIT AFTER does not compute {function} over values of the type {kind}",
+        condition="early-answer",
+        span=span,
+        help="cast the value to double or bigint",
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.key_totals import Aggregate
+from sqlext_operators.early.windows import EstimatedAggregate
 
 from sqlext_planner.errors import ConfigurationError
 
@@ -18,8 +18,8 @@ __all__ = [
     "SEEDS",
     "STEP",
     "UNITS",
-    "Aggregate",
     "Columns",
+    "EstimatedAggregate",
     "ReplayOptions",
     "chosen_estimators",
     "duration",
@@ -62,7 +62,7 @@ class ReplayOptions:
     columns: Columns
     window: int
     emit_after: tuple[int, ...]
-    aggregate: Aggregate = Aggregate.COUNT
+    aggregate: EstimatedAggregate = EstimatedAggregate.COUNT
     estimators: tuple[str, ...] = tuple(ESTIMATORS)
     confidence: float = 0.95
     warm_up: int = 0
@@ -76,7 +76,7 @@ class ReplayOptions:
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError for options that do not go together."""
-        if self.aggregate is not Aggregate.COUNT and self.columns.value is None:
+        if self.aggregate is not EstimatedAggregate.COUNT and self.columns.value is None:
             raise ConfigurationError(
                 f"--aggregate {self.aggregate} needs a value",
                 condition="command-line",

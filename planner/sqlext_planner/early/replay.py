@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlext_operators.early.replay import ReplaySpec, WindowAnswers
+from sqlext_operators.early.replay import Replayed, ReplaySpec, WindowAnswers, WindowBounds
 from sqlext_operators.early.replay import replay as replayed
-from sqlext_operators.early.streams import Replayed, WindowBounds
-from sqlext_operators.early.windows import Answer
+from sqlext_operators.early.windows import EarlyAnswer
 
 from sqlext_planner.early.files import read_rows
-from sqlext_planner.early.loader import Loaded, load
+from sqlext_planner.early.loader import LoadedStreams, load
 from sqlext_planner.early.options import UNITS, Columns, ReplayOptions
 from sqlext_planner.errors import ConfigurationError, DataError
 
@@ -44,7 +43,7 @@ class ReplayResult:
 
 
 @dataclass(frozen=True)
-class Figures:
+class EstimatorFigures:
     """How well an estimator did over the windows of one replay.
 
     Errors are relative to the exact answer, over windows where that is a number other than 0 (`compared` of them;
@@ -88,7 +87,7 @@ def run_replay(options: ReplayOptions, progressed: Callable[[int, int], None] = 
     return ReplayResult(options, loaded.lateness, loaded.dropped, sides[0].timestamps, tuple(results))
 
 
-def figures(result: EmitResult) -> list[Figures]:
+def figures(result: EmitResult) -> list[EstimatorFigures]:
     """One for each estimator, in their order."""
     names = list(result.windows[0].answers)
     waits = np.concatenate([window.waits for window in result.windows])
@@ -126,7 +125,7 @@ def _sides(options: ReplayOptions) -> list[tuple[Path, Columns]]:
     return [(options.left, columns), (options.right, replace(columns, value=None))]
 
 
-def _spec(options: ReplayOptions, loaded: Loaded, emit_after: int) -> ReplaySpec:
+def _spec(options: ReplayOptions, loaded: LoadedStreams, emit_after: int) -> ReplaySpec:
     return ReplaySpec(
         WindowBounds(options.window, options.closed),
         emit_after,
@@ -138,7 +137,7 @@ def _spec(options: ReplayOptions, loaded: Loaded, emit_after: int) -> ReplaySpec
     )
 
 
-def _check(options: ReplayOptions, loaded: Loaded) -> None:
+def _check(options: ReplayOptions, loaded: LoadedStreams) -> None:
     final = options.window + loaded.lateness
     if options.emit_after[-1] > final:
         raise ConfigurationError(
@@ -173,13 +172,13 @@ def _json(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _figures(name: str, windows: tuple[WindowAnswers, ...], wait: float | None) -> Figures:
+def _figures(name: str, windows: tuple[WindowAnswers, ...], wait: float | None) -> EstimatorFigures:
     pairs = [(window.answers[name], window.exact) for window in windows]
     known = [(answer, exact) for answer, exact in pairs if math.isfinite(exact)]
     compared = [(answer, exact) for answer, exact in known if exact and math.isfinite(answer.estimate)]
     errors = np.array([(answer.estimate - exact) / abs(exact) for answer, exact in compared])
     widths = [(answer.upper - answer.lower) / abs(exact) for answer, exact in compared]
-    return Figures(
+    return EstimatorFigures(
         name,
         len(known),
         len(compared),
@@ -193,7 +192,7 @@ def _figures(name: str, windows: tuple[WindowAnswers, ...], wait: float | None) 
     )
 
 
-def _holds(answer: Answer, exact: float) -> bool:
+def _holds(answer: EarlyAnswer, exact: float) -> bool:
     """Up to the rounding of sums in another order."""
     slack = 1e-9 * abs(exact)
     return answer.lower - slack <= exact <= answer.upper + slack

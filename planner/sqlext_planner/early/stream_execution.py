@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, value_type_error
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
 from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
-from sqlext_planner.expressions.nodes import Expression, ShownCall, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
@@ -24,8 +24,8 @@ from sqlext_planner.relational.streams import stream_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
-    from sqlext_operators.early.pair_totals import EarlyCall as OperatorCall
+    from pyspark.sql.types import StructField, StructType
+    from sqlext_operators.early.partials import PairCall
 
 SIDES = ("left", "right")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -184,7 +184,7 @@ class EarlyAggregateExec(StreamExec, NodeExec):
                     )
         return found
 
-    def _values(self, side: str, frame: DataFrame) -> _Values:
+    def _values(self, side: str, frame: DataFrame) -> _ShippedValues:
         """The values of a side that calls read, each once."""
         from sqlext_planner.exchange.wire import types_of
 
@@ -198,30 +198,25 @@ class EarlyAggregateExec(StreamExec, NodeExec):
                 continue
             (kind,) = types_of(frame, [call.value])
             if kind not in (*_INTEGERS, *_DOUBLES):
-                raise UnsupportedError(
-                    f"EMIT AFTER does not compute {call.function} over values of the type {kind}",
-                    condition="early-answer",
-                    span=call.span,
-                    help="cast the value to double or bigint",
-                )
+                raise value_type_error(call.function, kind, call.span)
             wanted = "bigint" if kind in _INTEGERS else "double"
             cast = SparkExpr(("CAST(", call.value, f" AS {wanted})"))
             found[(call.value, False)] = (cast, kind in _INTEGERS)
-        return _Values(found)
+        return _ShippedValues(found)
 
-    def _operator_call(self, call: EarlyCall, values: Sequence[_Values]) -> OperatorCall:
-        from sqlext_operators.early.key_totals import Aggregate
-        from sqlext_operators.early.pair_totals import EarlyCall as OperatorCall
+    def _operator_call(self, call: EarlyCall, values: Sequence[_ShippedValues]) -> PairCall:
+        from sqlext_operators.early.partials import PairCall
+        from sqlext_operators.early.windows import EstimatedAggregate
 
         side = SIDES.index(call.side)
         place = values[side].place(call)
         integral = call.function == "count" or (
             call.function == "sum" and place is not None and values[side].integral[place]
         )
-        return OperatorCall(Aggregate(call.function), side, place, integral, call.column.spark_name)
+        return PairCall(EstimatedAggregate(call.function), side, place, integral, call.column.spark_name)
 
-    def _result(self, left: DataFrame, values: Sequence[_Values]) -> StructType:
-        from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+    def _result(self, left: DataFrame, values: Sequence[_ShippedValues]) -> StructType:
+        from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
         time = left.schema[self.node.left_time.spark_name].dataType
         found = [StructField(item.spark_name, time, nullable=False) for item in (self.node.start, self.node.end)]
@@ -229,8 +224,7 @@ class EarlyAggregateExec(StreamExec, NodeExec):
         for call in self.node.calls:
             kind = LongType() if self._operator_call(call, values).integral else DoubleType()
             found.append(StructField(call.column.spark_name, kind))
-            kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
-            found += [StructField(item.spark_name, kind) for item, kind in zip(call.bounds, kinds, strict=True)]
+            found += bound_fields(call.bounds)
         return StructType(found)
 
     def _parts(self) -> dict[str, str]:
@@ -241,14 +235,12 @@ class EarlyAggregateExec(StreamExec, NodeExec):
             "keys": ", ".join(f"{left} = {right}" for left, right in keys),
             "windows": f"{self.node.length} + {self.node.offset} of {self.node.left_time}, {self.node.right_time}",
             "aggregates": ", ".join(map(str, self.node.calls)),
-            "delay": f"{self.node.emission.delay / 1e6:g}s",
-            "estimator": self.node.emission.estimator,
-            "confidence": f"{self.node.emission.confidence:g}",
+            **self.node.emission.parts(),
         }
 
 
 @dataclass(frozen=True)
-class _Values:
+class _ShippedValues:
     """The values of a side as they are shipped, by expression and whether only their number counts."""
 
     found: Mapping[tuple[Expression, bool], tuple[Expression, bool]]
@@ -264,6 +256,14 @@ class _Values:
     def place(self, call: EarlyCall) -> int | None:
         """Which of them a call takes."""
         return None if call.value is None else list(self.found).index((call.value, call.function == "count"))
+
+
+def bound_fields(bounds: Sequence[Column]) -> list[StructField]:
+    """The columns lower, upper, coverage and reliable of a result."""
+    from pyspark.sql.types import BooleanType, DoubleType, StructField
+
+    kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
+    return [StructField(item.spark_name, kind) for item, kind in zip(bounds, kinds, strict=True)]
 
 
 def early_stream(node: EarlyAggregate, left: PhysicalPlan, right: PhysicalPlan) -> EarlyAggregateExec:

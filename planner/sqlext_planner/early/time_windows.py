@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.expressions.typed import Call
+from sqlext_planner.expressions.typed import FunctionCall
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Hint, Project, SubqueryAlias
 
@@ -39,7 +39,7 @@ def time_window(expression: Expression, plan: LogicalPlan, micros: Microseconds)
     if isinstance(expression, Column):
         return _below(expression, plan, micros)
     match expression:
-        case Call(name="window", arguments=(Column() as time, first, *others)) if len(others) < 3:
+        case FunctionCall(name="window", arguments=(Column() as time, first, *others)) if len(others) < 3:
             found = [micros(_plain(str(item))) for item in (first, *others)]
             known = [item for item in found if item is not None]
             if len(known) < len(found) or known[0] <= 0:

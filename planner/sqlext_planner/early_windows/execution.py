@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.early.nodes import value_type_error
+from sqlext_planner.early.stream_execution import bound_fields
 from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
 from sqlext_planner.errors import AnalysisError, InternalError, UnsupportedError
 from sqlext_planner.exchange.chains import shown
@@ -44,7 +46,7 @@ class EarlyWindowsExec(WindowStreamExec):
     ) -> tuple[StreamSpec, StructType]:
         """Raises UnsupportedError for types that are not estimated, AnalysisError for answers that come when their
         rows are final."""
-        from pyspark.sql.types import BooleanType, DoubleType, StringType, StructField, StructType
+        from pyspark.sql.types import StringType, StructField, StructType
         from sqlext_operators.early_windows.stream import EarlyWindowSpec
         from sqlext_operators.window.reach import reach_of
 
@@ -55,8 +57,7 @@ class EarlyWindowsExec(WindowStreamExec):
             self._check_delay(ahead + max(delays) + chain.delay)
         found = [*result]
         for call in self._in_order():
-            kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
-            found += [StructField(item.spark_name, kind) for item, kind in zip(call.bounds, kinds, strict=True)]
+            found += bound_fields(call.bounds)
         found.append(StructField(self.early.phase.spark_name, StringType(), nullable=False))
         spec = EarlyWindowSpec(
             windows,
@@ -73,9 +74,7 @@ class EarlyWindowsExec(WindowStreamExec):
         """What the state depends on besides the columns."""
         return super().parts(inputs, ansi=ansi) | {
             "operator": "early answers of windows",
-            "delay": f"{self.early.emission.delay / 1e6:g}s",
-            "estimator": self.early.emission.estimator,
-            "confidence": f"{self.early.emission.confidence:g}",
+            **self.early.emission.parts(),
         }
 
     def _in_order(self) -> list[Bounds]:
@@ -89,12 +88,7 @@ class EarlyWindowsExec(WindowStreamExec):
             for call, shipped in zip(group.calls, window.calls, strict=True):
                 kind = types[shipped.args[0]] if shipped.args else "bigint"
                 if call.function != "count" and kind not in _VALUES:
-                    raise UnsupportedError(
-                        f"EMIT AFTER does not compute {call.function} over values of the type {kind}",
-                        condition="early-answer",
-                        span=call.span,
-                        help="cast the value to double or bigint",
-                    )
+                    raise value_type_error(call.function, kind, call.span)
 
     def _watermark_delays(self, inputs: WindowInputs) -> list[int]:
         """The delays of the inputs' watermarks in microseconds; none if one is not known."""

@@ -12,6 +12,14 @@ from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Ne
 from sqlext_planner.tree import Clause
 
 
+def row_estimators() -> list[str]:
+    """The names of the estimators for windows of rows. Their table is the operators'; it is loaded when it is asked
+    for."""
+    from sqlext_operators.early_windows.answers import ROW_ESTIMATORS
+
+    return list(ROW_ESTIMATORS)
+
+
 @dataclass(frozen=True)
 class Bounds(Clause):
     """The columns lower, upper, coverage and reliable of the call whose values are in `column`."""

@@ -76,13 +76,13 @@ class PlainFiles:
 
     def scan(self, parallelism: int, least_bytes: int = LEAST_TASK_BYTES) -> ArrowScan:
         """How to read them: in `parallelism` tasks of at least `least_bytes`, or in more tasks if they are large."""
-        from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
+        from sqlext_operators.exchange.parquet_scan import ParquetScan, ScanComparison
 
         sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
         rows = sum(footer.num_rows for footer in self.footers)
         total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
         tasks = _tasks(self, sizes, parallelism, least_bytes)
-        filters = tuple(Comparison(item.column, item.op, item.value) for item in self.plain.filters)
+        filters = tuple(ScanComparison(item.column, item.op, item.value) for item in self.plain.filters)
         coded = _coded(self.footers, self.stored) - {item.column for item in filters}
         scan = ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters, coded)
         return ArrowScan(scan, total, rows, self.frame)
@@ -239,10 +239,10 @@ def _coded(footers: Sequence[pq.FileMetaData], stored: dict[str, pa.DataType]) -
 
 def _constant_bytes(plain: PlainScan) -> int:
     """Estimated Arrow bytes that literals and partition columns add to a row."""
-    from sqlext_operators.exchange.parquet_scan import Constant, Partition
+    from sqlext_operators.exchange.parquet_scan import Partition, ScanConstant
 
     first = plain.partitions[0] if plain.partitions else ()
-    values = [column.value for column in plain.columns if isinstance(column, Constant)]
+    values = [column.value for column in plain.columns if isinstance(column, ScanConstant)]
     values += [first[column.place] for column in plain.columns if isinstance(column, Partition)]
     return sum(4 + len(value) if isinstance(value, str) else 8 for value in values)
 

@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
     from sqlext_operators.errors import Places
     from sqlext_operators.exchange.operator import OperatorSpec
-    from sqlext_operators.exchange.routing import Router
-    from sqlext_operators.exchange.scatter import Before, Upstream
+    from sqlext_operators.exchange.scatter import Before, Router, Upstream
 
-    from sqlext_planner.exchange.figures import Measures, Step, StepKind
+    from sqlext_planner.exchange.figures import Measures, StepKind, TaskStep
     from sqlext_planner.exchange.wire import Size
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
@@ -46,7 +45,7 @@ class Reporting:
 
     places: Places
     kind: StepKind
-    measured: tuple[Measures, Step] | None
+    measured: tuple[Measures, TaskStep] | None
 
     @classmethod
     def of(cls, context: ExecutionContext, kind: StepKind) -> Reporting:
@@ -87,7 +86,7 @@ class ArrowStage:
     size: Size | None
 
 
-class Stages(dict[tuple[int, ...], ArrowStage]):
+class ArrowStages(dict[tuple[int, ...], ArrowStage]):
     """The operators' runs of a statement so far, by the ids of their columns."""
 
 
@@ -102,7 +101,7 @@ def run_stage(
     result = wire.mapInArrow(reporting.function(worker_function(own)), schema)
     ids = output_ids(result)
     if ids is not None:
-        context.remembered(Stages)[ids] = ArrowStage(wire, reporting.entry(entry), ids, size)
+        context.remembered(ArrowStages)[ids] = ArrowStage(wire, reporting.entry(entry), ids, size)
     return result
 
 
@@ -110,7 +109,7 @@ def upstream_of(frame: DataFrame, context: ExecutionContext) -> tuple[ArrowStage
     """The stage that `frame` only selects columns of, and how to run it; None for any other frame."""
     from sqlext_operators.exchange.scatter import Upstream
 
-    stages = context.remembered(Stages)
+    stages = context.remembered(ArrowStages)
     found = selection_above_map(frame) if stages else None
     stage = stages.get(found[0]) if found is not None else None
     if found is None or stage is None:
@@ -172,7 +171,7 @@ def ship(shipments: Sequence[Shipment], context: ExecutionContext, partitions: i
     Raises ConfigurationError if the workers lack the package.
     """
     check_workers(context.spark)
-    inputs = _in_equal_tasks([_Input.of(shipment, context) for shipment in shipments], context)
+    inputs = _in_equal_tasks([_ScatteredInput.of(shipment, context) for shipment in shipments], context)
     sizes = tuple(item.size for item in inputs)
     count = partition_count(sizes, context) if partitions is None else partitions
     scattered = [item.scattered(count, context) for item in inputs]
@@ -180,7 +179,7 @@ def ship(shipments: Sequence[Shipment], context: ExecutionContext, partitions: i
     return Wire(in_partitions(wire, count, "pid"), sizes, context)
 
 
-def _in_equal_tasks(inputs: list[_Input], context: ExecutionContext) -> list[_Input]:
+def _in_equal_tasks(inputs: list[_ScatteredInput], context: ExecutionContext) -> list[_ScatteredInput]:
     """The inputs with scans in about twice as many tasks as there are cores, all of them together: a task costs Spark
     65 ms (FEBench's Q2: 8 files of 18 MB in 51 tasks of their own took 3.5 s)."""
     read = sum(item.scan.bytes for item in inputs if item.scan is not None)
@@ -223,7 +222,7 @@ def partitions_for(size: int, core_count: int, config: Config) -> int:
 
 
 @dataclass(frozen=True)
-class _Input:
+class _ScatteredInput:
     """One input and where its rows come from: files that the scatter task reads itself, an operator that it runs
     itself, or Spark. `size` comes from the files' footers, the operator's estimate, or Catalyst."""
 
@@ -233,7 +232,7 @@ class _Input:
     size: Size | None
 
     @classmethod
-    def of(cls, shipment: Shipment, context: ExecutionContext) -> _Input:
+    def of(cls, shipment: Shipment, context: ExecutionContext) -> _ScatteredInput:
         frame = shipment.frame
         stage = upstream_of(frame, context)
         if stage is not None:
@@ -246,8 +245,7 @@ class _Input:
     def scattered(self, partitions: int, context: ExecutionContext) -> DataFrame:
         """The input's wire rows, before the shuffle."""
         from sqlext_operators.exchange.parquet_scan import scatter_parquet
-        from sqlext_operators.exchange.routing import KeyRouter
-        from sqlext_operators.exchange.scatter import ScatterSpec, scatter, scatter_stage
+        from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter, scatter_stage
 
         frame = self.shipment.frame
         spec = ScatterSpec(
@@ -284,7 +282,7 @@ def size_of(frame: DataFrame, context: ExecutionContext) -> Size | None:
 
 def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
     """The size of the stage results that a frame reads, which is used as its own size; None if it reads none."""
-    stages = context.remembered(Stages)
+    stages = context.remembered(ArrowStages)
     if not stages:
         return None
     sizes = [stages[ids].size for ids in mapped_nodes(frame) if ids in stages]

@@ -26,7 +26,7 @@ PARTS = ("read", "scatter", "decode", "sort", "evaluate", "output", "spill")
 
 
 @dataclass(frozen=True)
-class Step:
+class TaskStep:
     """What tasks do for a node of the plan, None for the work of no node; the inputs of an exchange are scattered in
     their order."""
 
@@ -38,11 +38,11 @@ class Step:
 class Measures(Protocol):
     """Takes the reports of a statement's tasks."""
 
-    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> Step:
+    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> TaskStep:
         """A new step, for the innermost of the nodes that is in the statement's plan: one may build others as it
         runs."""
 
-    def reporting(self, step: Step, function: BatchFunction) -> BatchFunction:
+    def reporting(self, step: TaskStep, function: BatchFunction) -> BatchFunction:
         """The function, which also reports what it does; its own step is the one that waits for Spark."""
 
 
@@ -172,7 +172,7 @@ class NodeFigures:
         self.spilled_bytes += figures.counts.get("spilled bytes", 0)
 
 
-def node_figures(steps: Sequence[Step], reports: Mapping[TaskKey, StepFigures]) -> list[NodeFigures]:
+def node_figures(steps: Sequence[TaskStep], reports: Mapping[TaskKey, StepFigures]) -> list[NodeFigures]:
     """The figures of each node that has steps, in the order of its first one."""
     by_step: dict[int, list[StepFigures]] = defaultdict(list)
     for (number, _, _), figures in sorted(reports.items()):

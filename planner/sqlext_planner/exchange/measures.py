@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.exchange.figures import NodeFigures, Step, StepKind, TaskKey, node_figures, skew
+from sqlext_planner.exchange.figures import NodeFigures, StepKind, TaskKey, TaskStep, node_figures, skew
 from sqlext_planner.exchange.node_rows import plan_figures
 from sqlext_planner.spark.executed import ExecutedPlans
 from sqlext_planner.spark.plans import attribute_ids, items_of
@@ -62,7 +62,7 @@ class StatementMeasures:
         self._plan = plan
         self._known = {id(node) for node in plan.walk()}
         self._plans = ExecutedPlans(spark)
-        self._steps: list[Step] = []
+        self._steps: list[TaskStep] = []
         self._tag = f"sqlext-analyze-{next(_TAGS)}"
         self._reports = context.accumulator(_none(), _gathering())
 
@@ -78,13 +78,13 @@ class StatementMeasures:
         self._context.removeJobTag(self._tag)
         accumulators._accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps each for ever
 
-    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> Step:
+    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> TaskStep:
         """A new step, for the innermost of the nodes that is in the statement's plan."""
         node = next((item for item in reversed(building) if id(item) in self._known), None)
-        self._steps.append(Step(len(self._steps), node, kind))
+        self._steps.append(TaskStep(len(self._steps), node, kind))
         return self._steps[-1]
 
-    def reporting(self, step: Step, function: BatchFunction) -> BatchFunction:
+    def reporting(self, step: TaskStep, function: BatchFunction) -> BatchFunction:
         """The function, whose tasks report at their end."""
         reports, number = self._reports, step.number
 

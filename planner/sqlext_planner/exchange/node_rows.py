@@ -77,7 +77,7 @@ def plan_figures(
         counted = {key: _rows_of(homes.nodes[key], operators) for key, operators in homes.found.items()}
     else:
         counted = {}
-    known = _Rows(found, counted, results)
+    known = _RowCounts(found, counted, results)
     known.from_above(plan, None)
     known.from_below(plan)
     return [found[id(node)] for node in nodes] + [item for item in own if item.node is None]
@@ -206,7 +206,7 @@ class _Homes:
 
 
 @dataclass
-class _Rows:
+class _RowCounts:
     """Fills in the rows that nobody counted. `counted` are those that Spark's operators tell, by the id of the node."""
 
     found: Mapping[int, NodeFigures]

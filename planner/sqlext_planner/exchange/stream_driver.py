@@ -251,8 +251,7 @@ def _scattered(
     shipment: Shipment, pids: tuple[int, ...], context: ExecutionContext, placed: _Placed | None, name: str
 ) -> DataFrame:
     """An input's wire rows; its buckets have the names `pids`. The operator has a name."""
-    from sqlext_operators.exchange.routing import KeyRouter
-    from sqlext_operators.exchange.scatter import ScatterSpec, scatter, scatter_reduced
+    from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter, scatter_reduced
     from sqlext_operators.exchange.stream_placement import PlacedScatter
 
     before = shipment.before

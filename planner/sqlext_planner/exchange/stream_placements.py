@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
-from sqlext_operators.exchange.key_counts import BucketReport
 from sqlext_operators.exchange.stateful import REPORT
-from sqlext_operators.exchange.stream_placement import StreamPlacement
+from sqlext_operators.exchange.stream_placement import BucketReport, StreamPlacement
 
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.typed import Arithmetic, Call, Case, Cast, Paren, is_null
+from sqlext_planner.expressions.typed import Arithmetic, Case, Cast, FunctionCall, Paren, is_null
 
 #: Whole-number types in ascending order, with their digits as decimals.
 INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -97,10 +97,10 @@ def _of(expression: Expression, known: Mapping[Column, str | None]) -> NumberTyp
             return NumberType(expression.to)
         case Case():
             return _common(expression.values, known)
-        case Call(name="abs"):
+        case FunctionCall(name="abs"):
             found = _of(expression.arguments[0], known) if len(expression.arguments) == 1 else None
             return None if found is None else NumberType(found.dtype)
-        case Call() if expression.name in _ONE_OF:
+        case FunctionCall() if expression.name in _ONE_OF:
             return _common(expression.arguments[_ONE_OF[expression.name] :], known)
     return None
 

@@ -26,7 +26,7 @@ from sqlext_planner.expressions.arithmetic import (
 )
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.expressions.typed import Arithmetic, Call, Cast, In, Is, Not, Or, Paren, plain_number
+from sqlext_planner.expressions.typed import Arithmetic, Cast, FunctionCall, In, Is, Not, Or, Paren, plain_number
 from sqlext_planner.expressions.types import to_arrow
 
 #: Functions of strings that have a value, or NULL, whatever their arguments are.
@@ -49,7 +49,7 @@ _NUMBER = re.compile(r"(\d+|\d*\.\d+|\d+\.)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORE
 class _Typed:
     """An operator's expression with its Spark type; `digits` as in `NumberType`."""
 
-    expression: operators.Expression
+    expression: operators.TaskExpression
     dtype: str
     digits: int | None = None
 
@@ -70,7 +70,7 @@ class OperatorExpressions:
     ansi: bool
     computed: Callable[[Expression], tuple[str, str] | None]
 
-    def condition(self, expression: Expression) -> operators.Expression | None:
+    def condition(self, expression: Expression) -> operators.TaskExpression | None:
         """A condition; None if it is not mine."""
         found = self._value(expression)
         return found.expression if found is not None and found.dtype == "boolean" else None
@@ -84,9 +84,9 @@ class OperatorExpressions:
             case Paren(operands=(inner,)) | SparkExpr(parts=(Literal() as inner,)):
                 return self._value(inner)
             case And(terms):
-                return self._connected(terms, operators.And)
+                return self._connected(terms, operators.TaskAnd)
             case Or(operands=terms):
-                return self._connected(terms, operators.Or)
+                return self._connected(terms, operators.TaskOr)
             case Not(operands=(inner,)):
                 return self._negated(self.condition(inner))
             case Compare(op, left, right):
@@ -108,7 +108,7 @@ class OperatorExpressions:
             found = (expression.spark_name, dtype)
         if found is None or not _COMPARED.fullmatch(found[1]):
             return None
-        return _Typed(operators.Input(found[0], to_arrow(found[1])), found[1])
+        return _Typed(operators.TaskColumn(found[0], to_arrow(found[1])), found[1])
 
     def _is_total(self, expression: Expression) -> bool:
         """Whether an expression has a value for every row, whatever guards it, and reads columns."""
@@ -117,7 +117,7 @@ class OperatorExpressions:
                 return True
             case Paren(operands=(inner,)):
                 return self._is_total(inner)
-            case Call() if expression.name in _TOTAL and not (expression.distinct or expression.filtered):
+            case FunctionCall() if expression.name in _TOTAL and not (expression.distinct or expression.filtered):
                 return all(isinstance(item, Literal) or self._is_total(item) for item in expression.arguments)
             case Cast(operands=(Literal(dtype="string"),), to="date" | "timestamp" | "timestamp_ntz"):
                 return True
@@ -125,25 +125,29 @@ class OperatorExpressions:
                 return _FIELDS.fullmatch(path) is not None
         return False
 
-    def _connected(self, terms: Sequence[Expression], kind: type[operators.And | operators.Or]) -> _Typed | None:
+    def _connected(
+        self, terms: Sequence[Expression], kind: type[operators.TaskAnd | operators.TaskOr]
+    ) -> _Typed | None:
         found = [self.condition(term) for term in terms]
         known = tuple(item for item in found if item is not None)
         return _Typed(kind(known), "boolean") if len(known) == len(found) else None
 
-    def _negated(self, condition: operators.Expression | None) -> _Typed | None:
-        return None if condition is None else _Typed(operators.Not(condition), "boolean")
+    def _negated(self, condition: operators.TaskExpression | None) -> _Typed | None:
+        return None if condition is None else _Typed(operators.TaskNot(condition), "boolean")
 
     def _is(self, inner: Expression, value: str, negated: bool) -> _Typed | None:
         found = self._value(inner)
         if found is None:
             return None
         if value == "null":
-            test: operators.Expression = operators.IsNull(found.expression)
+            test: operators.TaskExpression = operators.IsNull(found.expression)
         elif found.dtype != "boolean":
             return None
         else:
-            test = operators.Comparison("<=>", found.expression, operators.Constant(value == "true", pa.bool_()))
-        return _Typed(operators.Not(test) if negated else test, "boolean")
+            test = operators.TaskComparison(
+                "<=>", found.expression, operators.TaskConstant(value == "true", pa.bool_())
+            )
+        return _Typed(operators.TaskNot(test) if negated else test, "boolean")
 
     def _among(self, inner: Expression, options: Sequence[Expression]) -> _Typed | None:
         """``x IN (a, b)``: Spark converts all of them to one type; where pairs have another one, it is not mine."""
@@ -155,7 +159,7 @@ class OperatorExpressions:
         known = tuple(item.expression for item in equal if item is not None)
         if len(known) < len(equal):
             return None
-        return _Typed(operators.Or(known) if len(known) > 1 else known[0], "boolean")
+        return _Typed(operators.TaskOr(known) if len(known) > 1 else known[0], "boolean")
 
     def _compared(self, op: str, left: _Typed | None, right: _Typed | None) -> _Typed | None:
         if left is None or right is None:
@@ -164,7 +168,7 @@ class OperatorExpressions:
         if common is None:
             return None
         sides = (_widened(left, common), _widened(right, common))
-        return _Typed(operators.Comparison(op, *sides), "boolean")  # type: ignore[arg-type]
+        return _Typed(operators.TaskComparison(op, *sides), "boolean")  # type: ignore[arg-type]
 
     def _chain(self, expression: Arithmetic) -> _Typed | None:
         """Arithmetic from left to right."""
@@ -182,14 +186,14 @@ class OperatorExpressions:
         inner = self._value(expression.operands[0])
         if inner is None:
             return None
-        if number is not None and isinstance(inner.expression, operators.Constant):
+        if number is not None and isinstance(inner.expression, operators.TaskConstant):
             value = type(inner.expression.value)(number)
-            return _Typed(operators.Constant(value, inner.expression.kind), inner.dtype, inner.digits)
+            return _Typed(operators.TaskConstant(value, inner.expression.kind), inner.dtype, inner.digits)
         if inner.dtype not in INTEGERS or inner.digits is not None:
             return None
         kind = inner.expression.type
-        zero = operators.Constant(0, kind)
-        return _Typed(operators.Arithmetic("-", zero, inner.expression, kind, self.ansi), inner.dtype)
+        zero = operators.TaskConstant(0, kind)
+        return _Typed(operators.TaskArithmetic("-", zero, inner.expression, kind, self.ansi), inner.dtype)
 
     def _combined(self, sign: str, left: _Typed, right: _Typed) -> _Typed | None:
         """``left sign right``."""
@@ -208,12 +212,12 @@ class OperatorExpressions:
             exact = [item for item in map(_as_decimal, sides) if item is not None]
             if len(exact) < len(sides):
                 return None
-            return _Typed(operators.Arithmetic(sign, exact[0], exact[1], kind), result)  # type: ignore[arg-type]
+            return _Typed(operators.TaskArithmetic(sign, exact[0], exact[1], kind), result)  # type: ignore[arg-type]
         if any(side.dtype not in (*INTEGERS, *FLOATS) for side in sides):  # a decimal beside a double
             return None
         checked = self.ansi and result in INTEGERS and sign in "+-*"
         ours, theirs = (_widened(side, result) for side in sides)
-        return _Typed(operators.Arithmetic(sign, ours, theirs, kind, checked), result)  # type: ignore[arg-type]
+        return _Typed(operators.TaskArithmetic(sign, ours, theirs, kind, checked), result)  # type: ignore[arg-type]
 
 
 def _remainder_type(kinds: list[str]) -> str | None:
@@ -224,7 +228,7 @@ def _remainder_type(kinds: list[str]) -> str | None:
 
 def _is_nonzero(value: _Typed) -> bool:
     constant = value.expression
-    return isinstance(constant, operators.Constant) and constant.value is not None and constant.value != 0
+    return isinstance(constant, operators.TaskConstant) and constant.value is not None and constant.value != 0
 
 
 def _common(left: _Typed, right: _Typed) -> str | None:
@@ -249,22 +253,22 @@ def _as_decimal_type(value: _Typed) -> str | None:
     return None if shape is None else decimal_type(*shape)
 
 
-def _as_decimal(value: _Typed) -> operators.Expression | None:
+def _as_decimal(value: _Typed) -> operators.TaskExpression | None:
     """A number as the decimal that it counts as beside decimals."""
     dtype = _as_decimal_type(value)
     return None if dtype is None else _widened(value, dtype)
 
 
-def _widened(value: _Typed, dtype: str) -> operators.Expression:
+def _widened(value: _Typed, dtype: str) -> operators.TaskExpression:
     kind = to_arrow(dtype) if dtype != "void" else pa.null()
     if value.expression.type == kind:
         return value.expression
     constant = value.expression
-    if isinstance(constant, operators.Constant) and value.dtype in (*INTEGERS, "void"):
+    if isinstance(constant, operators.TaskConstant) and value.dtype in (*INTEGERS, "void"):
         number = constant.value
         if number is not None:
             number = float(number) if dtype in FLOATS else Decimal(number) if dtype.startswith("decimal") else number
-        return operators.Constant(number, kind)
+        return operators.TaskConstant(number, kind)
     return operators.Widened(value.expression, kind)
 
 
@@ -272,7 +276,7 @@ def _constant(literal: Literal) -> _Typed | None:
     """A literal of a plain form."""
     dtype, text = literal.dtype, literal.text
     if dtype == "void" and text.upper() == "NULL":
-        return _Typed(operators.Constant(None, pa.null()), "void")
+        return _Typed(operators.TaskConstant(None, pa.null()), "void")
     if dtype == "boolean":
         value: Any = {"true": True, "false": False}.get(text.lower())
     elif dtype == "string":
@@ -287,7 +291,7 @@ def _constant(literal: Literal) -> _Typed | None:
         pa.scalar(value, kind)
     except (UnsupportedError, pa.ArrowInvalid, OverflowError):
         return None
-    return _Typed(operators.Constant(value, kind), dtype, literal.digits)
+    return _Typed(operators.TaskConstant(value, kind), dtype, literal.digits)
 
 
 def _number(text: str, dtype: str) -> int | float | Decimal | None:

@@ -15,7 +15,7 @@ from sqlext_planner.expressions.nodes import (
     Literal,
     SparkExpr,
 )
-from sqlext_planner.expressions.typed import Call, case, is_constant
+from sqlext_planner.expressions.typed import FunctionCall, case, is_constant
 
 
 def is_generator(expression: Expression) -> bool:
@@ -75,52 +75,52 @@ _SCALAR = frozenset(
 )
 
 
-def aggregate_calls(expression: Expression) -> tuple[Call, ...] | None:
+def aggregate_calls(expression: Expression) -> tuple[FunctionCall, ...] | None:
     """The outermost calls of count, sum, avg, min and max, in the order of the text.
 
     None where anything else in the expression may be an aggregate: only functions that compute with results are known
     to be none.
     """
-    found: list[Call] = []
+    found: list[FunctionCall] = []
     stack = [expression]
     while stack:
         item = stack.pop()
         if isinstance(item, SparkExpr) and (not item.deterministic or item.has_subquery or item.has_window):
             return None
-        if isinstance(item, Call) and item.name in _AGGREGATES:
+        if isinstance(item, FunctionCall) and item.name in _AGGREGATES:
             if not _is_plain(item):
                 return None
             found.append(item)
-        elif isinstance(item, Call) and item.name not in _SCALAR:
+        elif isinstance(item, FunctionCall) and item.name not in _SCALAR:
             return None
         else:
             stack.extend(reversed(item.children))
     return tuple(found)
 
 
-def _is_plain(call: Call) -> bool:
+def _is_plain(call: FunctionCall) -> bool:
     count = len(call.arguments)
     if call.modifier or (call.distinct and count == 0) or (count == 0 and call.name != "count"):
         return False
     return count < 2 or call.distinct
 
 
-def function_of(call: Call) -> str:
+def function_of(call: FunctionCall) -> str:
     """The name of the aggregate, whatever its spelling."""
     return "avg" if call.name == "mean" else call.name
 
 
-def counts_rows(call: Call) -> bool:
+def counts_rows(call: FunctionCall) -> bool:
     """True for ``count(*)`` and ``count(1)``."""
     return call.name == "count" and not call.distinct and all(map(is_constant, call.arguments))
 
 
-def sees_multiplicity(call: Call) -> bool:
+def sees_multiplicity(call: FunctionCall) -> bool:
     """False if one row and many equal ones give the same result."""
     return not call.distinct and call.name not in ("min", "max")
 
 
-def filtered_argument(call: Call) -> Expression | None:
+def filtered_argument(call: FunctionCall) -> Expression | None:
     """The values that the call takes, with NULL for those that the FILTER leaves out; None for all rows."""
     value = None if counts_rows(call) else call.arguments[0]
     if call.condition is None:

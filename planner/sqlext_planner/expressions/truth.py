@@ -17,7 +17,7 @@ from itertools import product
 
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.expressions.typed import Call, Is, Not, Or, Paren, disjunction, is_value, negation
+from sqlext_planner.expressions.typed import FunctionCall, Is, Not, Or, Paren, disjunction, is_value, negation
 
 #: The literal for which ``condition = literal`` and the like are true where the condition is.
 _SAME = {"=": True, "<=>": True, "<>": False}
@@ -62,7 +62,7 @@ class Truth:
                 return self._wanted(is_value(inner, "null", negated=not negated, span=condition.span), True)
             case Is(operands=(inner,), value="true" | "false", negated=negated) if negated != truth:
                 return self._wanted(inner, condition.value == "true")
-            case Call() if condition.name in _COALESCE and _ends_with(condition, not truth):
+            case FunctionCall() if condition.name in _COALESCE and _ends_with(condition, not truth):
                 return self._wanted(condition.arguments[0], truth)
             case Compare():
                 return self._compared(condition, truth)
@@ -127,14 +127,14 @@ def _terms(expression: Expression, is_or: bool) -> tuple[Expression, ...]:
     return conjuncts(expression)
 
 
-def _ends_with(call: Call, value: bool) -> bool:
+def _ends_with(call: FunctionCall, value: bool) -> bool:
     """Whether the call is ``coalesce(x, value)``: where the opposite is wanted, the value counts like NULL."""
     return len(call.arguments) == 2 and _literal(call.arguments[1]) is value
 
 
 def _arguments(expression: Expression, name: str) -> tuple[Expression, ...] | None:
     """The arguments of a call of that name, each once; None for anything else."""
-    if isinstance(expression, Call) and expression.name == name and len(expression.arguments) > 1:
+    if isinstance(expression, FunctionCall) and expression.name == name and len(expression.arguments) > 1:
         return tuple(dict.fromkeys(expression.arguments))
     return None
 

@@ -66,7 +66,7 @@ class Case(SparkExpr):
 
 
 @dataclass(frozen=True)
-class Call(SparkExpr):
+class FunctionCall(SparkExpr):
     """``name([DISTINCT] arguments) [FILTER (WHERE condition)]``.
 
     `name` is in lower case, and empty for a function that is known only to Spark (``catalog.function``). `modifier` is
@@ -148,12 +148,12 @@ def is_value(operand: Expression, value: str, *, negated: bool = False, span: Sp
     return Is((operand, text), value=value, negated=negated, dtype="boolean", span=span)
 
 
-def call(name: str, *arguments: Expression, dtype: str | None = None, span: Span | None = None) -> Call:
+def call(name: str, *arguments: Expression, dtype: str | None = None, span: Span | None = None) -> FunctionCall:
     """``name(arguments)`` of our own making."""
     parts: list[str | Expression] = [f"{name}("]
     for place, argument in enumerate(arguments):
         parts += [", ", argument] if place else [argument]
-    return Call((*parts, ")"), name=name, dtype=dtype, span=span)
+    return FunctionCall((*parts, ")"), name=name, dtype=dtype, span=span)
 
 
 def case(condition: Expression, value: Expression) -> Case:

@@ -64,12 +64,12 @@ def normalize(dtype: str) -> str:
     ``DECIMAL (10, 2)`` -> ``decimal(10,2)``; names of struct fields keep their case.
     Raises UnsupportedError for text that is not a Spark type.
     """
-    return dtype if dtype in _SIMPLE else _Reader(dtype).whole()[0]
+    return dtype if dtype in _SIMPLE else _TypeReader(dtype).whole()[0]
 
 
 def to_arrow(dtype: str) -> pa.DataType:
     """The Arrow type of a Spark simple type string. Raises UnsupportedError for a type that Arrow cannot carry."""
-    arrow = _Reader(dtype).whole()[1]
+    arrow = _TypeReader(dtype).whole()[1]
     if arrow is None:
         raise UnsupportedError(
             f"values of type {dtype} cannot be passed to an operator",
@@ -84,7 +84,7 @@ def struct_fields(dtype: str) -> list[tuple[str, str]]:
 
     Raises UnsupportedError for text that is not a struct type.
     """
-    return _Reader(dtype).struct_fields()
+    return _TypeReader(dtype).struct_fields()
 
 
 def map_types(dtype: str) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def map_types(dtype: str) -> tuple[str, str]:
 
     Raises UnsupportedError for text that is not a map type.
     """
-    return _Reader(dtype).map_types()
+    return _TypeReader(dtype).map_types()
 
 
 def from_arrow(arrow: pa.DataType) -> str:
@@ -142,7 +142,7 @@ _MOST_NESTED = 100
 _STEP = {"<": 1, ">": -1}
 
 
-class _Reader:
+class _TypeReader:
     """A recursive-descent reader of type strings: each method returns (simple string, Arrow type or None)."""
 
     def __init__(self, text: str) -> None:

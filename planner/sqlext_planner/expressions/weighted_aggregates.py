@@ -20,7 +20,7 @@ from sqlext_planner.expressions.patterns import (
     is_movable,
     sees_multiplicity,
 )
-from sqlext_planner.expressions.typed import Call
+from sqlext_planner.expressions.typed import FunctionCall
 
 #: Digits of the factor n beside a decimal: what is left of 38.
 _MOST_WEIGHT = 18
@@ -48,13 +48,13 @@ def weighted(expression: Expression, dtypes: Mapping[Column, str | None], weight
     return found
 
 
-def _in_place(call: Call, parts: tuple[str | Expression, ...]) -> SparkExpr:
+def _in_place(call: FunctionCall, parts: tuple[str | Expression, ...]) -> SparkExpr:
     """Other text for a call, which needs no parentheses of its own either."""
     return SparkExpr(joined(parts), dtype=call.dtype, bare=call.bare, span=call.span)
 
 
 def _weighted_call(
-    call: Call, dtypes: Mapping[Column, str | None], weight: Column
+    call: FunctionCall, dtypes: Mapping[Column, str | None], weight: Column
 ) -> tuple[str | Expression, ...] | None:
     if not sees_multiplicity(call):
         return call.parts

@@ -80,7 +80,7 @@ def _own(periods: list[tuple[str, str]]) -> tuple[str, str] | None:
 
 def read_condition(on: Expression, left: LogicalPlan, right: LogicalPlan) -> IntervalTerms:
     """The terms of ON between two sides. Terms that read neither side's columns count as the left side's."""
-    reader = _Reader(IntervalTerms(), left.dtypes, right.dtypes)
+    reader = _TermReader(IntervalTerms(), left.dtypes, right.dtypes)
     for term in conjuncts(on):
         reader.read(term)
     reader.finish()
@@ -105,7 +105,7 @@ def guard(terms: IntervalTerms) -> None:
 
 
 @dataclass
-class _Reader:
+class _TermReader:
     """Sorts terms into `terms`. `left` and `right` are the sides' columns with their types; `found` are the
     alternatives so far, `later` the ORs over both sides."""
 

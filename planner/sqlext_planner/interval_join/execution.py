@@ -50,7 +50,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     `side` is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises
     ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.interval_join.broadcast import (
+    from sqlext_operators.interval_join.operator import (
         IntervalBroadcastSpec,
         broadcast_interval_join,
         broadcast_parquet,
@@ -290,7 +290,7 @@ def completed_rows(
     """The join's rows, with the fields of `result`, from its candidate pairs; of undecided `copies` of rows, the copies
     with ROW and MATCHES."""
     from pyspark.sql.functions import col, expr
-    from sqlext_operators.interval_join.candidates import NUMBER, CompletionSpec, completed
+    from sqlext_operators.interval_join.output import NUMBER, CompletionSpec, completed
     from sqlext_operators.interval_join.spec import ROW
 
     from sqlext_planner.spark.workers import worker_function

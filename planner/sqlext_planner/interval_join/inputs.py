@@ -193,9 +193,9 @@ def _residual(
 
 
 def _pair_schema(spec: IntervalJoinSpec, frames: Sequence[DataFrame]) -> StructType:
-    """The fields of candidate pairs (sqlext_operators/interval_join/candidates.py)."""
+    """The fields of candidate pairs (sqlext_operators/interval_join/output.py)."""
     from pyspark.sql.types import LongType, StructField, StructType
-    from sqlext_operators.interval_join.candidates import NUMBER, candidate_columns
+    from sqlext_operators.interval_join.output import NUMBER, candidate_columns
 
     fields = []
     for side, frame in zip(SIDES, frames, strict=True):

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.placed import Part
     from sqlext_operators.exchange.placement import Placement
     from sqlext_operators.interval_join.spec import IntervalJoinSpec
-    from sqlext_operators.interval_join.tile_routing import TileRouter
-    from sqlext_operators.interval_join.tiles import Tiles
+    from sqlext_operators.interval_join.tiles import TileRouter, Tiles
 
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
@@ -76,7 +75,7 @@ class Routing:
     def router(self, join: IntervalJoinSpec, side: Side) -> TileRouter:
         """The router of a side."""
         from sqlext_operators.exchange.placed import PlacedRows
-        from sqlext_operators.interval_join.tile_routing import TileRouter
+        from sqlext_operators.interval_join.tiles import TileRouter
 
         if self.placement is None:
             return TileRouter(join, side, self.tiles)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SplitResidual:
     """The terms that the operator tests, as one expression, and those that Spark tests after it."""
 
-    operator: operators.Expression | None = None
+    operator: operators.TaskExpression | None = None
     spark: Expression | None = None
 
 
@@ -37,7 +37,7 @@ def split_residual(
     computed.
     """
     translator = OperatorExpressions(types, ansi, computed)
-    ours: list[operators.Expression] = []
+    ours: list[operators.TaskExpression] = []
     theirs: list[Expression] = []
     for term in conjuncts(residual):
         found = translator.condition(term)
@@ -45,7 +45,7 @@ def split_residual(
             theirs.append(term)
         else:
             ours.append(found)
-    joined = None if not ours else ours[0] if len(ours) == 1 else operators.And(tuple(ours))
+    joined = None if not ours else ours[0] if len(ours) == 1 else operators.TaskAnd(tuple(ours))
     return SplitResidual(joined, conjunction(theirs))
 
 

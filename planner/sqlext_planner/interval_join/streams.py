@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlext_operators.interval_join.conditions import Condition, Operator, split_equalities
-from sqlext_operators.interval_join.lifetimes import is_free, longest_life, time_bounds
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import Side, is_free, longest_life, time_bounds
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays

@@ -229,8 +229,7 @@ def _thinned(values: pa.Array, share: float) -> pa.Array:
 def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: UInt64s) -> Float64s:
     """float64[hot, tiles], the rows of a side that each tile of each hot key gets, copies too; `hot` ascend."""
     import numpy as np
-    from sqlext_operators.interval_join.tile_routing import TileRouter
-    from sqlext_operators.interval_join.tiles import UNTILED
+    from sqlext_operators.interval_join.tiles import UNTILED, TileRouter
 
     rows, tile = TileRouter(sample.spec, side).copies(sample.rows[side], tiles)
     cut = tile != UNTILED

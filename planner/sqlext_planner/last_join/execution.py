@@ -12,7 +12,7 @@ from sqlext_planner.exchange.wire import from_months, months_schema
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
 from sqlext_planner.expressions.types import common_type, family
-from sqlext_planner.last_join.inputs import Input, ShippedJoin, TypedMatch
+from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.last_join.rules import ResidualTerms
 from sqlext_planner.relational.physical_plan import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.choice import Partitioning
     from sqlext_planner.exchange.partitioning.samples import SampledInput
-    from sqlext_planner.last_join.inputs import Input, TypedMatch
+    from sqlext_planner.last_join.inputs import LastJoinSide, TypedMatch
 
 
 def choose_strategies(
@@ -190,10 +190,10 @@ class LastJoinExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.last_join.inputs import Input, TypedMatch, join_by_exchange
+        from sqlext_planner.last_join.inputs import LastJoinSide, TypedMatch, join_by_exchange
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
-        left, *rights = (Input(execute_cached(plan, context), plan.output_columns) for plan in self.inputs)
+        left, *rights = (LastJoinSide(execute_cached(plan, context), plan.output_columns) for plan in self.inputs)
         for right, match in zip(rights, self.node.matches, strict=True):
             _check_order(right.frame, match)
         typed = [
@@ -212,7 +212,7 @@ class LastJoinExec(NodeExec):
             else:
                 frame = join_by_exchange(joined, sides, context, planned)
             added = tuple(column for place in group for column in rights[place].columns)
-            joined = Input(frame, joined.columns + added)
+            joined = LastJoinSide(frame, joined.columns + added)
         frame = joined.frame
         for right, match, found, strategy in zip(rights, self.node.matches, typed, strategies, strict=True):
             if strategy == "reduce" and found is not None:
@@ -222,7 +222,11 @@ class LastJoinExec(NodeExec):
         return frame.selectExpr(*map(quoted, self.frame_columns))
 
     def _final_strategies(
-        self, left: Input, rights: Sequence[Input], typed: Sequence[TypedMatch | None], context: ExecutionContext
+        self,
+        left: LastJoinSide,
+        rights: Sequence[LastJoinSide],
+        typed: Sequence[TypedMatch | None],
+        context: ExecutionContext,
     ) -> list[LastJoinStrategy]:
         """The strategies without `auto`, and `pairs` where the chosen one cannot be."""
         from sqlext_planner.exchange.wire import is_shippable
@@ -242,7 +246,9 @@ class LastJoinExec(NodeExec):
             strategies.append("pairs" if found is None else chosen)
         return strategies
 
-    def _check_streams(self, left: Input, rights: Sequence[Input], strategies: Sequence[LastJoinStrategy]) -> None:
+    def _check_streams(
+        self, left: LastJoinSide, rights: Sequence[LastJoinSide], strategies: Sequence[LastJoinStrategy]
+    ) -> None:
         """Raises UnsupportedError for a stream that no strategy serves: types may not compare, and a name may mean a
         stream since planning."""
         fits = not left.frame.isStreaming or all(strategy == "broadcast" for strategy in strategies)
@@ -304,7 +310,9 @@ def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
     return lambda item: left.join(right, spark_column(item)).columns
 
 
-def join_by_broadcast(left: Input, rights: Sequence[tuple[Input, TypedMatch]], context: ExecutionContext) -> DataFrame:
+def join_by_broadcast(
+    left: LastJoinSide, rights: Sequence[tuple[LastJoinSide, TypedMatch]], context: ExecutionContext
+) -> DataFrame:
     """`left` with the columns of the last matching row of each right side.
 
     The right sides are collected when the DataFrame is made, so a stream joins the tables as they are then. The rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
+from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, types_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.placed import Part
-    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 
     from sqlext_planner.exchange.partitioning.choice import Partitioning
@@ -69,7 +69,7 @@ class TypedMatch:
 
 
 @dataclass(frozen=True)
-class Input:
+class LastJoinSide:
     """One side of a join: its rows, and its columns in the frame's order."""
 
     frame: DataFrame
@@ -87,7 +87,7 @@ class ShippedJoin:
     result: StructType
 
     @classmethod
-    def of(cls, left: Input, rights: Sequence[tuple[Input, TypedMatch]]) -> ShippedJoin:
+    def of(cls, left: LastJoinSide, rights: Sequence[tuple[LastJoinSide, TypedMatch]]) -> ShippedJoin:
         """Choose what is shipped."""
         wire = WireColumns()
         keys = tuple(wire.name(key) for key in rights[0][1].left_keys())
@@ -95,7 +95,7 @@ class ShippedJoin:
         frames = (as_months(wire.select(left.frame, left.columns)), *(as_months(frame) for _, frame in shipped))
         return cls(keys, tuple(side for side, _ in shipped), frames, _result_schema(left, [r for r, _ in rights]))
 
-    def operator(self, left: Input, config: Config) -> LastJoinOperatorSpec:
+    def operator(self, left: LastJoinSide, config: Config) -> LastJoinOperatorSpec:
         """What a worker does with its rows."""
         from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 
@@ -112,8 +112,8 @@ class ShippedJoin:
 
 
 def join_by_exchange(
-    left: Input,
-    rights: Sequence[tuple[Input, TypedMatch]],
+    left: LastJoinSide,
+    rights: Sequence[tuple[LastJoinSide, TypedMatch]],
     context: ExecutionContext,
     partitioning: Partitioning | None = None,
 ) -> DataFrame:
@@ -142,7 +142,7 @@ def _router(
 ) -> Router:
     """The router of a side: left rows all come out, right rows only if they match."""
     from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
-    from sqlext_operators.exchange.routing import MatchRouter
+    from sqlext_operators.exchange.scatter import MatchRouter
 
     if partitioning is None or partitioning.placement is None:
         return MatchRouter(keys, null_safe, keep=is_left)
@@ -150,7 +150,7 @@ def _router(
     return PlacedRouter(keys, None, PlacedRows(partitioning.placement), part, null_safe, keep=is_left)
 
 
-def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:
+def _right_side(right: LastJoinSide, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:
     """The spec of a right side, and its rows with their wire columns; names in `left_wire` what it reads there."""
     wire = WireColumns()
     match, terms = typed.match, typed.terms
@@ -160,7 +160,7 @@ def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tupl
     for term, (own, other, common) in zip(terms.comparisons, typed.comparisons, strict=True):
         left_name = left_wire.name(as_type(term.left, own, common))
         comparisons.append(
-            Comparison(left_name, cast(Operator, term.op), wire.name(as_type(term.right, other, common)))
+            JoinComparison(left_name, cast(Operator, term.op), wire.name(as_type(term.right, other, common)))
         )
     # AND TRUE makes Spark check that a condition of one term is a boolean.
     condition = left_wire.name(And((*terms.left_only, Literal("TRUE")))) if terms.left_only else None
@@ -179,7 +179,7 @@ def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tupl
     return side, wire.select(rows, right.columns)
 
 
-def _result_schema(left: Input, rights: Sequence[Input]) -> StructType:
+def _result_schema(left: LastJoinSide, rights: Sequence[LastJoinSide]) -> StructType:
     """The left fields, then those of the right sides, NULL without a match."""
     from pyspark.sql.types import StructField, StructType
 

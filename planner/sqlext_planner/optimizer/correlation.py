@@ -15,7 +15,7 @@ from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Project, Sort, filtered
-from sqlext_planner.relational.subquery import Subquery, SubqueryKind
+from sqlext_planner.relational.subquery import SubqueryExpression, SubqueryKind
 
 #: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.
 Use = Literal["rows", "value"]
@@ -200,7 +200,7 @@ def compares_exactly(inner: str | None, outer: str | None) -> bool:
 
 
 #: Turns a subquery into the right side and the condition of a semi or anti join; None where that is impossible.
-Matching = Callable[[Subquery, LogicalPlan], tuple[LogicalPlan, Expression | None] | None]
+Matching = Callable[[SubqueryExpression, LogicalPlan], tuple[LogicalPlan, Expression | None] | None]
 
 
 def with_membership_joins(node: LogicalPlan, kind: SubqueryKind, matching: Matching) -> LogicalPlan | None:
@@ -210,11 +210,11 @@ def with_membership_joins(node: LogicalPlan, kind: SubqueryKind, matching: Match
     """
     match node:
         case Filter(condition, child):
-            found: list[tuple[Subquery, LogicalPlan, Expression | None]] = []
+            found: list[tuple[SubqueryExpression, LogicalPlan, Expression | None]] = []
             rest: list[Expression] = []
             for term in conjuncts(condition):
-                taken = matching(term, child) if isinstance(term, Subquery) and term.kind == kind else None
-                if taken is None or not isinstance(term, Subquery):
+                taken = matching(term, child) if isinstance(term, SubqueryExpression) and term.kind == kind else None
+                if taken is None or not isinstance(term, SubqueryExpression):
                     rest.append(term)
                 else:
                     found.append((term, *taken))
@@ -227,7 +227,7 @@ def with_membership_joins(node: LogicalPlan, kind: SubqueryKind, matching: Match
     return None
 
 
-def lifted(subquery: Subquery, plan: LogicalPlan, child: LogicalPlan) -> Lifted | None:
+def lifted(subquery: SubqueryExpression, plan: LogicalPlan, child: LogicalPlan) -> Lifted | None:
     """`plan`, a part of the subquery's plan, with its correlated terms lifted; the outer query filters `child`."""
     use: Use = "value" if subquery.kind == "scalar" else "rows"
     found = Lifting(use, child.dtypes, subquery.relation).lift(plan)

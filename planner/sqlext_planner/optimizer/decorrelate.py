@@ -32,7 +32,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Limit, Project, Sort, Window, filtered
 from sqlext_planner.relational.plan_patterns import is_single_row
-from sqlext_planner.relational.subquery import Subquery
+from sqlext_planner.relational.subquery import SubqueryExpression
 
 
 @rule(order="top_down", on=(Filter,))
@@ -64,7 +64,7 @@ def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
     return with_membership_joins(node, "exists", _exists_side)
 
 
-def _exists_side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
+def _exists_side(subquery: SubqueryExpression, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
     limits = subquery.refusal is not None or not subquery.plan.free_columns
     plan = _rows(subquery.plan, limits=limits)
     found = lifted(subquery, plan, child)
@@ -122,7 +122,7 @@ def decorrelate_in(node: LogicalPlan) -> LogicalPlan | None:
     return with_membership_joins(node, "in", _in_side)
 
 
-def _in_side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
+def _in_side(subquery: SubqueryExpression, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
     columns = subquery.plan.output_columns
     if len(columns) != len(subquery.operands) or not all(map(is_movable, subquery.operands)):
         return None
@@ -228,12 +228,12 @@ class _Value:
         return "inner" if rejected else "left"
 
 
-def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[Subquery, _Value]:
+def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[SubqueryExpression, _Value]:
     """The subqueries in the terms that can be joined with `child`; equal ones share one value."""
-    found: dict[Subquery, _Value] = {}
+    found: dict[SubqueryExpression, _Value] = {}
     for term in terms:
         for item in term.walk() if holds_subquery(term) else ():
-            if isinstance(item, Subquery) and item.kind == "scalar" and item not in found:
+            if isinstance(item, SubqueryExpression) and item.kind == "scalar" and item not in found:
                 value = _value(item, child)
                 if value is not None:
                     found[item] = value
@@ -241,7 +241,7 @@ def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[Subquery, _
 
 
 def _joined(
-    terms: Iterable[Expression], values: dict[Subquery, _Value], child: LogicalPlan, node: LogicalPlan
+    terms: Iterable[Expression], values: dict[SubqueryExpression, _Value], child: LogicalPlan, node: LogicalPlan
 ) -> LogicalPlan:
     """The rows of `child` that pass the terms."""
     columns: dict[Expression, Expression] = {item: value.column for item, value in values.items()}
@@ -283,7 +283,7 @@ def _rejects_null(term: Expression, column: Column) -> bool:
     )
 
 
-def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
+def _value(subquery: SubqueryExpression, child: LogicalPlan) -> _Value | None:
     """The subquery as a side of a join; None if it has to stay."""
     if len(subquery.plan.output_columns) != 1:
         return None

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.relations import Relation
+from sqlext_operators.interval_join.relations import PeriodRelation
 
 from sqlext_planner.markup import Markup
-from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
+from sqlext_planner.periods.relation_sets import LEFT, LINE, EndReach, Placements
 from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, words
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Drawn:
     """What a picture shows: a relation's row, those of its terms that count, how the periods are called, which of their
     ends may be open, and what the named distances are."""
 
-    relation: Relation
+    relation: PeriodRelation
     terms: tuple[Condition, ...]
     names: tuple[str, str] = ("r", "s")
     open_ends: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ def _measures(drawn: Drawn, places: Mapping[str, int]) -> Iterator[Markup]:
         yield words(low - 5 if is_left else high + 5, _MEASURE + 4, label, "small", "end" if is_left else "start")
 
 
-def _reach(reach: Reach, y: float, label: str) -> Iterator[Markup]:
+def _reach(reach: EndReach, y: float, label: str) -> Iterator[Markup]:
     low = _FROM if reach.low is None else _x(reach.low)
     high = _TO if reach.high is None else _x(reach.high)
     yield words(4, y + 4, label, "small")
@@ -128,7 +128,7 @@ def _reach(reach: Reach, y: float, label: str) -> Iterator[Markup]:
         yield arrow(x, y, towards) if bound is None else dot(x, y, "reach-in" if inside else "reach-out", 3.5)
 
 
-def _told(drawn: Drawn, reaches: Mapping[str, Reach]) -> str:
+def _told(drawn: Drawn, reaches: Mapping[str, EndReach]) -> str:
     names = {"c": "t" if drawn.point else "the start of s", "d": "the end of s"}
     told = [f"{names[name]} may be {_range(reach)}" for name, reach in reaches.items()]
     allen = () if drawn.point or drawn.relation.strict else Placements(drawn.terms).allen
@@ -136,7 +136,7 @@ def _told(drawn: Drawn, reaches: Mapping[str, Reach]) -> str:
     return "; ".join([f"r is {drawn.names[0]}, {'t' if drawn.point else 's'} is {drawn.names[1]}", *told, *covers])
 
 
-def _range(reach: Reach) -> str:
+def _range(reach: EndReach) -> str:
     ends = {place: f"the {word} of r" for place, word in ((LEFT["a"], "start"), (LEFT["b"], "end"))}
     if reach.is_exact:
         return f"at {_place(reach.low, ends)} only"

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 
 from sqlext_planner.errors import Span, raise_error
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
@@ -167,7 +167,7 @@ class PeriodPredicate(Expression):
     dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     @property
-    def rows(self) -> tuple[Relation, ...]:
+    def rows(self) -> tuple[PeriodRelation, ...]:
         """The relations' rows in the table."""
         return tuple(RELATIONS[name] for name in self.relations)
 
@@ -175,7 +175,7 @@ class PeriodPredicate(Expression):
         """The expression for a, b, c or d."""
         return {"a": self.left.start, "b": self.left.end, "c": self.right.start, "d": self.right.end}[name]
 
-    def terms(self, relation: Relation) -> tuple[Condition, ...]:
+    def terms(self, relation: PeriodRelation) -> tuple[Condition, ...]:
         """The formula of one of the relations, without distances that nothing bounds."""
         given = {"delta": self.delta, "epsilon": self.epsilon}
         kept = (

@@ -118,7 +118,7 @@ _BOUNDS = sorted({end + sign * far for end in LEFT.values() for far in (0, *DIST
 
 
 @dataclass(frozen=True)
-class Reach:
+class EndReach:
     """The places of one end: from `low` to `high`, None where nothing bounds it; whether it may be there itself."""
 
     low: int | None
@@ -152,12 +152,12 @@ class Placements:
         there is none."""
         return max(self.all, key=_clarity)
 
-    def reach(self, name: str) -> Reach:
+    def reach(self, name: str) -> EndReach:
         """Where c or d may be."""
         found = sorted({pair["cd".index(name)] for pair in self.all})
         low, with_low = _bound(found[0], -1)
         high, with_high = _bound(found[-1], 1)
-        return Reach(low, high, with_low, with_high)
+        return EndReach(low, high, with_low, with_high)
 
     @cached_property
     def allen(self) -> tuple[str, ...]:

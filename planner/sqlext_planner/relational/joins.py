@@ -46,7 +46,7 @@ class PartitionerHint:
         return f"PARTITIONER({self.name})"
 
 
-class _Sides(NamedTuple):
+class _FilterSides(NamedTuple):
     """Which terms of a filter above a join may pass: one-sided ones to their input, two-sided ones into ON."""
 
     left: bool
@@ -55,14 +55,14 @@ class _Sides(NamedTuple):
 
 
 #: See the table in `Join.filtered_below`.
-_LEGAL: Mapping[JoinKind, _Sides] = {
-    "inner": _Sides(left=True, right=True, both=True),
-    "cross": _Sides(left=True, right=True, both=True),
-    "left": _Sides(left=True, right=False, both=False),
-    "right": _Sides(left=False, right=True, both=False),
-    "full": _Sides(left=False, right=False, both=False),
-    "semi": _Sides(left=True, right=False, both=False),
-    "anti": _Sides(left=True, right=False, both=False),
+_LEGAL: Mapping[JoinKind, _FilterSides] = {
+    "inner": _FilterSides(left=True, right=True, both=True),
+    "cross": _FilterSides(left=True, right=True, both=True),
+    "left": _FilterSides(left=True, right=False, both=False),
+    "right": _FilterSides(left=False, right=True, both=False),
+    "full": _FilterSides(left=False, right=False, both=False),
+    "semi": _FilterSides(left=True, right=False, both=False),
+    "anti": _FilterSides(left=True, right=False, both=False),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.typed import NULL, Arithmetic, Call, Paren, is_null
+from sqlext_planner.expressions.typed import NULL, Arithmetic, FunctionCall, Paren, is_null
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Limit, Project, Sort
 
@@ -60,9 +60,9 @@ def _value(expression: Expression) -> Expression | None:
             return expression
         case SparkExpr() if not expression.deterministic or expression.has_window or expression.has_subquery:
             return None
-        case Call(name=name) if name in _ZERO or name in _NULL:
+        case FunctionCall(name=name) if name in _ZERO or name in _NULL:
             return None if expression.modifier else ZERO if name in _ZERO else NULL
-        case SparkExpr() | Compare() | And() if not isinstance(expression, Call) or expression.name in _PLAIN:
+        case SparkExpr() | Compare() | And() if not isinstance(expression, FunctionCall) or expression.name in _PLAIN:
             parts = [_value(part) for part in expression.children]
             values = iter(parts)
             return None if None in parts else expression.map_children(lambda child: next(values))

@@ -17,7 +17,7 @@ SubqueryKind = Literal["exists", "in", "scalar"]
 
 
 @dataclass(frozen=True)
-class Subquery(Expression):
+class SubqueryExpression(Expression):
     """``[NOT] EXISTS (...)``, ``x [NOT] IN (...)``, or ``(...)`` as a value.
 
     `plan` is the analysed query; columns in it that none of its nodes gives belong to the outer query
@@ -67,7 +67,7 @@ class Subquery(Expression):
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         plan = self.plan.with_free(mapping)
         new = super().substitute(mapping)
-        return new if plan is self.plan or not isinstance(new, Subquery) else replace(new, plan=plan)
+        return new if plan is self.plan or not isinstance(new, SubqueryExpression) else replace(new, plan=plan)
 
     def sql(self) -> str:
         if self.refusal is not None:
@@ -78,15 +78,15 @@ class Subquery(Expression):
         return str(self.text)
 
 
-def own_subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
+def own_subqueries(plan: LogicalPlan) -> Iterator[SubqueryExpression]:
     """Every subquery in the plan's expressions."""
     for node in plan.walk():
         for expression in node.expressions():
             if expression.traits & SUBQUERY:
-                yield from (inner for inner in expression.walk() if isinstance(inner, Subquery))
+                yield from (inner for inner in expression.walk() if isinstance(inner, SubqueryExpression))
 
 
-def subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
+def subqueries(plan: LogicalPlan) -> Iterator[SubqueryExpression]:
     """Every subquery in the plan's expressions, and in the expressions of the subqueries' own plans."""
     stack = [plan]
     while stack:

@@ -227,7 +227,7 @@ class _Receiver:
 
     def _received(self, incoming: _Incoming) -> Iterator[bytes]:
         """The next frame."""
-        from sqlext_operators.results.sender import LENGTH
+        from sqlext_operators.results.text import LENGTH
 
         header = _exactly(incoming.connection, LENGTH.size)
         length = LENGTH.unpack(header)[0] if header is not None else 0
@@ -255,7 +255,7 @@ class _Receiver:
 
     def _greet(self, guest: _Guest) -> None:
         """Read on how a connection starts; what does not start with the token is no task."""
-        from sqlext_operators.results.sender import LENGTH
+        from sqlext_operators.results.text import LENGTH
 
         size = _TOKEN_BYTES + LENGTH.size
         try:
@@ -321,8 +321,7 @@ class _Receiver:
 
 def _task(frame: DataFrame, layout: Layout, address: tuple[str, int], token: bytes) -> Any:
     """What `mapInArrow` runs."""
-    from sqlext_operators.results.sender import SendSpec, send_rows
-    from sqlext_operators.results.text import TextSpec
+    from sqlext_operators.results.text import SendSpec, TextSpec, send_rows
 
     from sqlext_planner.spark.workers import worker_function
 

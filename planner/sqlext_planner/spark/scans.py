@@ -156,7 +156,7 @@ _LITERAL_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "d
 
 def _scanned(plan: Any, place: int, item: ProjectItem, names: Mapping[int | None, Source]) -> Source | None:
     """What the item at a place of a projection reads from the files; None if it computes something."""
-    from sqlext_operators.exchange.parquet_scan import POSITION, Constant
+    from sqlext_operators.exchange.parquet_scan import POSITION, ScanConstant
 
     if item.source is not None:
         return names.get(item.source)
@@ -166,7 +166,7 @@ def _scanned(plan: Any, place: int, item: ProjectItem, names: Mapping[int | None
     if literal is None or literal.dataType().sql().lower() not in _LITERAL_TYPES:
         return None
     value = literal.value()
-    return Constant(value if isinstance(value, (bool, int, float, type(None))) else str(value))
+    return ScanConstant(value if isinstance(value, (bool, int, float, type(None))) else str(value))
 
 
 def _relation_scan(plan: Any, conditions: Sequence[Any]) -> PlainScan | None:

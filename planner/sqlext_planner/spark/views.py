@@ -35,7 +35,7 @@ Columns = tuple[tuple[str, str], ...]
 
 
 @dataclass
-class View:
+class KnownView:
     """What is known of a temporary view as long as Spark has the same one: its columns' names and types, once somebody
     has told them, and where its files are listed. Holds nothing of the JVM but a weak reference."""
 
@@ -74,7 +74,7 @@ class TemporaryViews:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Any = spark
-        self._known: OrderedDict[int, View | None] = OrderedDict()
+        self._known: OrderedDict[int, KnownView | None] = OrderedDict()
         self._next = count()
         self._lock = threading.Lock()
         java = getattr(spark, "_jvm", None)
@@ -85,7 +85,7 @@ class TemporaryViews:
             self._catalog, self._cached = session.sessionState().catalog(), session.sharedState().cacheManager()
             self._numbers = java.java.util.Collections.synchronizedMap(java.java.util.WeakHashMap())
 
-    def find(self, name: str, settings: Mapping[str, str]) -> View | None:
+    def find(self, name: str, settings: Mapping[str, str]) -> KnownView | None:
         """The view with a plain name; the same object as long as Spark has the same view.
 
         None for any other name, under Connect, for a stream, and for a view whose columns depend on more than its plan
@@ -105,15 +105,15 @@ class TemporaryViews:
         return self._added(relation)
 
     def lists_plainly(self, settings: Mapping[str, str]) -> bool:
-        """Whether `View.parquet_files` tells all: no setting changes how files are read, and nothing is cached. Never
-        under Connect."""
+        """Whether `KnownView.parquet_files` tells all: no setting changes how files are read, and nothing is cached.
+        Never under Connect."""
         return self._numbers is not None and reads_plainly(settings) and bool(self._cached.isEmpty())
 
-    def _added(self, relation: Any) -> View | None:
+    def _added(self, relation: Any) -> KnownView | None:
         plan = relation.plan()
         leaves = items_of(plan.get().collectLeaves()) if plan.isDefined() else []
         is_fixed = bool(leaves) and all(class_name(leaf) in _FIXED for leaf in leaves)
-        view = View() if is_fixed and not plan.get().isStreaming() else None
+        view = KnownView() if is_fixed and not plan.get().isStreaming() else None
         with self._lock:
             number = next(self._next)
             self._known[number] = view

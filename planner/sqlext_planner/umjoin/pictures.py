@@ -24,7 +24,7 @@ _COLOURS = 6
 
 
 @dataclass(frozen=True)
-class _Place:
+class _KeyPlace:
     """A key column of an input: its height in the picture, and its class."""
 
     y: float
@@ -35,7 +35,7 @@ def join_graph(node: UMJoin) -> Picture:
     """The picture of a multi-way join."""
     inputs = tuple(map(relation_name, node.inputs))
     shapes: list[Markup] = []
-    places: list[_Place] = []
+    places: list[_KeyPlace] = []
     y = 4.0
     for child, kind, name in zip(node.inputs, node.kinds, inputs, strict=True):
         keys = [
@@ -53,7 +53,7 @@ def join_graph(node: UMJoin) -> Picture:
                 words(14, middle, column, room=_INPUT - 30),
                 dot(_INPUT + 1, middle - 4, _colour(number, "pin"), 3.5),
             ]
-            places.append(_Place(middle - 4, number))
+            places.append(_KeyPlace(middle - 4, number))
         y += height + _GAP
     heights, bottom = _spread(places, len(node.key_classes))
     shapes += _edges(places, heights)
@@ -74,7 +74,7 @@ def _colour(number: int, kind: str) -> str:
     return f"{kind} k{number % _COLOURS}"
 
 
-def _spread(places: Sequence[_Place], count: int) -> tuple[dict[int, float], float]:
+def _spread(places: Sequence[_KeyPlace], count: int) -> tuple[dict[int, float], float]:
     """The height of each class, near those of its columns, and where the last one ends."""
     means = {
         number: sum(heights) / len(heights)
@@ -89,7 +89,7 @@ def _spread(places: Sequence[_Place], count: int) -> tuple[dict[int, float], flo
     return found, free - _PILL / 2
 
 
-def _edges(places: Sequence[_Place], heights: dict[int, float]) -> Iterator[Markup]:
+def _edges(places: Sequence[_KeyPlace], heights: dict[int, float]) -> Iterator[Markup]:
     start, end = _INPUT + 5, WIDTH - _CLASS - 1
     for place in places:
         yield curve(start, place.y, end, heights[place.number], _colour(place.number, "edge"))

@@ -12,7 +12,7 @@ from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.window.spec import WindowUnionSpec
 
     from sqlext_planner.catalog import Catalog
@@ -167,7 +167,7 @@ def window_routers(spec: WindowUnionSpec, partitioning: Partitioning | None, inp
     """One router for each input, FROM first: by the hash of the keys; by a placement, FROM rows to one partition, or
     also as candidates of others, and all other rows to all that need them."""
     from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
-    from sqlext_operators.exchange.routing import KeyRouter
+    from sqlext_operators.exchange.scatter import KeyRouter
     from sqlext_operators.window.reach import time_reach
 
     if partitioning is None or partitioning.placement is None:

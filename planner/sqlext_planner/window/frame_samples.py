@@ -23,7 +23,7 @@ _UNION_ROWS = ((-75, -60, -50, -32, -14, 0, 10, 34), (-88, -64, -46, -29, -18, -
 
 
 @dataclass(frozen=True)
-class Sample:
+class PictureRow:
     """A row of the picture: its lane (0 is FROM), its place on the line, and what becomes of it."""
 
     lane: int
@@ -37,7 +37,7 @@ class FrameSamples:
     """The rows, oldest to newest, and the bounds of the frame on the same line, None where it has none; whether the
     numbers were made smaller to fit."""
 
-    rows: tuple[Sample, ...]
+    rows: tuple[PictureRow, ...]
     start: float | None
     end: float | None
     smaller: bool
@@ -56,7 +56,7 @@ def frame_samples(frame: WindowFrame, order_dtype: str | None, sources: int) -> 
     state = _states(drawn, placed, current)
     places = list(range(len(placed))) if frame.unit == "rows" else [place for place, _ in placed]
     rows = tuple(
-        Sample(lane, places[number], state[number], number == current) for number, (_, lane) in enumerate(placed)
+        PictureRow(lane, places[number], state[number], number == current) for number, (_, lane) in enumerate(placed)
     )
     if frame.unit == "range":
         start = None if drawn.start is None else float(drawn.start)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
-    from sqlext_operators.window.group_aggregate import GroupAggregateSpec, GroupOperatorSpec
+    from sqlext_operators.window.operator import GroupAggregateSpec, GroupOperatorSpec
     from sqlext_operators.window.spec import Call
 
 
@@ -160,7 +160,7 @@ class GroupInputs:
             StructField(call.output, result_type(logical, call, kinds, types)) for logical, call in calls.items()
         ]
         conf = child.sparkSession.conf
-        from sqlext_operators.window.group_aggregate import GroupAggregateSpec
+        from sqlext_operators.window.operator import GroupAggregateSpec
 
         spec = GroupAggregateSpec(
             tuple(calls.values()),
@@ -173,7 +173,7 @@ class GroupInputs:
     def operator(self, config: Config) -> GroupOperatorSpec:
         """What a worker does with a partition."""
         from sqlext_operators.sequences.sequence import SequenceSpec
-        from sqlext_operators.window.group_aggregate import GroupOperatorSpec
+        from sqlext_operators.window.operator import GroupOperatorSpec
 
         sequence = SequenceSpec(
             keys=self.keys,
@@ -196,7 +196,7 @@ class GroupInputs:
     @cached_property
     def _empty(self) -> dict[str, Any]:
         kinds = {item.name: shippable(item, None) for item in self.frame.schema}
-        from sqlext_operators.window.group_aggregate import empty_group
+        from sqlext_operators.window.operator import empty_group
 
         return dict(empty_group(self.spec, {name: kinds[name] for name in self._args}).to_pylist()[0])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.markup import Markup
 from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, path, words
 from sqlext_planner.window.frame import Bound, WindowFrame
-from sqlext_planner.window.frame_samples import FrameSamples, Sample, frame_samples
+from sqlext_planner.window.frame_samples import FrameSamples, PictureRow, frame_samples
 
 if TYPE_CHECKING:
     from sqlext_planner.window.nodes import WindowGroup, WindowUnion
@@ -80,7 +80,7 @@ def _bound(bound: Bound, x: float, y: float, towards: int, bottom: float) -> Ite
     yield words(x + (-3 if is_right else 3), y, str(bound), "small", "end" if is_right else "start")
 
 
-def _row(row: Sample, x: float) -> Iterator[Markup]:
+def _row(row: PictureRow, x: float) -> Iterator[Markup]:
     y, kind = _lane(row.lane), "row-in" if row.state == "in" else "row-out"
     if row.is_current:
         yield path([(x, y - 7), (x + 7, y), (x, y + 7), (x - 7, y)], f"{kind} current", closed=True)

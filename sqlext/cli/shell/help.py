@@ -12,7 +12,7 @@ from sqlext_planner.errors import ConfigurationError
 
 from sqlext.cli.shell.results import Draw, listing_drawn
 from sqlext.cli.shell.words import Entry, SqlExtLexer, clauses_of, functions, relation_note, relations_of
-from sqlext.syntax.clauses import CLAUSES, Clause
+from sqlext.syntax.clauses import CLAUSES, DocumentedClause
 
 
 def functions_drawn(part: str) -> Draw:
@@ -75,7 +75,7 @@ def _print_function(out: Console, entry: Entry) -> None:
         out.print(Text(f"    {entry.note}", style="dim"))
 
 
-def _print_clause(out: Console, clause: Clause) -> None:
+def _print_clause(out: Console, clause: DocumentedClause) -> None:
     out.print(Text(clause.form, style="bold"))
     out.print(Text(f"    {clause.meaning}"))
     example = "\n".join(f"    {line}" for line in f"{clause.example};".splitlines())

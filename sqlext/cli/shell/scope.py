@@ -39,7 +39,7 @@ def named_relations(statement: str) -> tuple[Named, ...]:
         tokens = SqlExt().tokenize(statement)
     except SqlglotError:
         return ()
-    reader = _Reader(statement, tokens)
+    reader = _RelationReader(statement, tokens)
     return (*reader.with_queries(), *reader.relations())
 
 
@@ -70,7 +70,7 @@ def _tables_below(query: Named, relations: Sequence[Named]) -> list[str]:
     return [item.table for item in relations if item.table is not None] if "*" in query.items else []
 
 
-class _Reader:
+class _RelationReader:
     """Reads relations from the tokens of a statement."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:

@@ -24,7 +24,7 @@ _BARE_LINE = re.compile(rf"({'|'.join(_BARE)})[ \t]*;?[ \t]*(?=\n|\Z)", re.IGNOR
 
 
 @dataclass(frozen=True)
-class Part:
+class ScriptPart:
     """A statement or a command, and its place in the text. `text` is that of a statement without its semicolon, that of
     a command with its backslash. `is_whole`: nothing more has to come."""
 
@@ -34,7 +34,7 @@ class Part:
     is_whole: bool
 
 
-def parts(text: str) -> Iterator[Part]:
+def parts(text: str) -> Iterator[ScriptPart]:
     """The statements and commands of a text, each found when it is asked for."""
     at = _after_blank(text, 0)
     while at < len(text):
@@ -61,12 +61,12 @@ def is_complete(text: str) -> bool:
     return last is None or last.is_whole
 
 
-def last_part(text: str) -> Part | None:
+def last_part(text: str) -> ScriptPart | None:
     """The last statement or command of a text; None if there is none."""
     return next(iter(deque(parts(text), maxlen=1)), None)
 
 
-def _command(text: str, at: int) -> Part:
+def _command(text: str, at: int) -> ScriptPart:
     line = _LINE.match(text, at)
     end = len(text) if line is None else line.end()
     if re.match(r"\\plan\s+(?!html\b)\S", text[at:end]) and ";" not in text[at:end]:
@@ -74,16 +74,16 @@ def _command(text: str, at: int) -> Part:
         end = end if more is None else more.end()
         semicolon = text.find(";", at, end)
         end = end if semicolon < 0 else semicolon + 1
-    return Part(Span(at, end), text[at:end].strip(), is_command=True, is_whole=True)
+    return ScriptPart(Span(at, end), text[at:end].strip(), is_command=True, is_whole=True)
 
 
-def _bare(found: re.Match[str]) -> Part:
-    return Part(Span(*found.span()), _BARE[found[1].lower()], is_command=True, is_whole=True)
+def _bare(found: re.Match[str]) -> ScriptPart:
+    return ScriptPart(Span(*found.span()), _BARE[found[1].lower()], is_command=True, is_whole=True)
 
 
-def _statement(text: str, place: Span, *, is_ended: bool, is_open: bool) -> Part:
+def _statement(text: str, place: Span, *, is_ended: bool, is_open: bool) -> ScriptPart:
     is_whole = is_ended or (not is_open and _is_ended_script(text))
-    return Part(place, text, is_command=False, is_whole=is_whole)
+    return ScriptPart(place, text, is_command=False, is_whole=is_whole)
 
 
 def _is_ended_script(text: str) -> bool:

@@ -40,7 +40,7 @@ class LeaveError(Exception):
 
 
 @dataclass
-class Options:
+class ShellOptions:
     """What commands change. `output`: the file for the next result."""
 
     rows: int = ROWS
@@ -64,7 +64,7 @@ class Shell:
     command: Callable[[Shell, str], None]
     environment: Mapping[str, str]
     is_interactive: bool
-    options: Options = field(default_factory=Options)
+    options: ShellOptions = field(default_factory=ShellOptions)
     last: str | None = None
     next_text: str = ""
     depth: int = 0

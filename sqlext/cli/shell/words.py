@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 from pygments.lexers.sql import SqlLexer
 from pygments.token import Keyword, Name, Number, String
-from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 
-from sqlext.syntax.clauses import CLAUSES, Clause, clause_words
+from sqlext.syntax.clauses import CLAUSES, DocumentedClause, clause_words
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.nodes import PHRASES
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
@@ -75,7 +75,7 @@ def functions() -> Mapping[str, Entry]:
     return found
 
 
-def relation_note(relation: Relation) -> str:
+def relation_note(relation: PeriodRelation) -> str:
     """What a relation of [a, b) and [c, d) stands for, and how else it is written."""
     words = ", ".join(f"PERIOD(a, b) {words} PERIOD(c, d)" for words in relation.words)
     return f"holds if {relation.formula.replace(',', ' and')}" + (f"; {words}" if words else "")
@@ -86,13 +86,13 @@ def spark_functions() -> tuple[str, ...]:
     return tuple(sorted(WINDOW_FUNCTIONS))
 
 
-def relations_of(words: str) -> tuple[Relation, ...]:
+def relations_of(words: str) -> tuple[PeriodRelation, ...]:
     """The relations with this spelling, such as ``MET BY``."""
     found = PHRASES.get(tuple(words.upper().split()))
     return () if found is None else (found,)
 
 
-def clauses_of(words: str) -> tuple[Clause, ...]:
+def clauses_of(words: str) -> tuple[DocumentedClause, ...]:
     """The clauses whose name has all these words; else those in whose form they stand."""
     wanted = set(words.upper().replace("()", "").split())
     named = tuple(clause for clause in CLAUSES if wanted <= set(clause.name.split()))

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from sqlext_operators.early.key_totals import KeyTotals
-from sqlext_operators.early.streams import Replayed, Stream, WindowBounds, cut_windows
-from sqlext_operators.early.windows import EarlyWindow
+from sqlext_operators.early.replay import Replayed, Stream, WindowBounds, cut_windows
+from sqlext_operators.early.windows import EarlyWindow, KeyTotals
 
 LENGTH, EMIT_AFTER = 100, 70
 

@@ -7,9 +7,8 @@ import math
 import pytest
 from hypothesis import given
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.key_totals import Aggregate
 from sqlext_operators.early.reference import adaptive_linear_filter
-from sqlext_operators.early.windows import Arrivals
+from sqlext_operators.early.windows import Arrivals, EstimatedAggregate
 
 from tests.operators.early.early_data import LENGTH, Window, windows
 
@@ -24,11 +23,15 @@ def test_the_kernel_is_its_twin(window: Window, other: Window) -> None:
     early, _ = window.cut()
     assert early.arrivals is not None
     count, total, average = adaptive_linear_filter(rows(early.arrivals), float(LENGTH))
-    expected = {Aggregate.COUNT: math.floor(count), Aggregate.SUM: total, Aggregate.AVG: average}
+    expected = {
+        EstimatedAggregate.COUNT: math.floor(count),
+        EstimatedAggregate.SUM: total,
+        EstimatedAggregate.AVG: average,
+    }
     for aggregate, value in expected.items():
         estimator = ESTIMATORS["alf"](aggregate)
         before = estimator.estimate(early).estimate
-        if aggregate is Aggregate.AVG and not early.totals.pairs:
+        if aggregate is EstimatedAggregate.AVG and not early.totals.pairs:
             assert math.isnan(before)
             continue
         assert before == pytest.approx(value, nan_ok=True)

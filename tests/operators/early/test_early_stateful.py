@@ -10,14 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from sqlext_operators.early.key_totals import Aggregate
-from sqlext_operators.early.pair_totals import EarlyCall
-from sqlext_operators.early.partials import TotalsSpec, Tumbling
+from sqlext_operators.early.partials import PairCall, TotalsSpec, Tumbling
 from sqlext_operators.early.stream import BOUNDS, EarlySpec
-from sqlext_operators.exchange.chunk_cache import ChunkCache
-from sqlext_operators.exchange.chunks import decoded
-from sqlext_operators.exchange.routing import KeyRouter
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter_reduced
+from sqlext_operators.early.windows import EstimatedAggregate
+from sqlext_operators.exchange.chunks import ChunkCache, decoded
+from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter_reduced
 from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
 
 #: Spark's own, from 4.2 on.
@@ -26,7 +23,7 @@ TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="need
 SECOND = 1_000_000
 PIDS, BATCHES, ROWS = (3, 5), 40, 30
 SIDE = TotalsSpec(Tumbling(10 * SECOND), 2, (True,))
-CALLS = (EarlyCall(Aggregate.COUNT, 0, None, True, "n"), EarlyCall(Aggregate.AVG, 1, 0, True, "a"))
+CALLS = (PairCall(EstimatedAggregate.COUNT, 0, None, True, "n"), PairCall(EstimatedAggregate.AVG, 1, 0, True, "a"))
 
 
 def spec_of() -> EarlySpec:

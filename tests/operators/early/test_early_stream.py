@@ -13,29 +13,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.key_totals import Aggregate
-from sqlext_operators.early.pair_totals import EarlyCall
-from sqlext_operators.early.partials import TotalsSpec, Tumbling
-from sqlext_operators.early.replay import ReplaySpec, WindowAnswers, replay
+from sqlext_operators.early.partials import PairCall, TotalsSpec, Tumbling
+from sqlext_operators.early.replay import (
+    Replayed,
+    ReplaySpec,
+    Stream,
+    WindowAnswers,
+    WindowBounds,
+    replay,
+    window_starts,
+)
 from sqlext_operators.early.stream import BOUNDS, EarlySpec
-from sqlext_operators.early.streams import Replayed, Stream, WindowBounds, window_starts
+from sqlext_operators.early.windows import EstimatedAggregate
 from sqlext_operators.errors import RowError, RowOverflowError
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
+
+from tests.operators.exchange.memory_chunks import MemoryChunks
 
 LENGTH, DELAY, LATENESS = 10, 7, 15
 SIDE = TotalsSpec(Tumbling(LENGTH), 1, (True, False))
 CALLS = (
-    EarlyCall(Aggregate.COUNT, 0, None, True, "n"),
-    EarlyCall(Aggregate.SUM, 0, 0, True, "s"),
-    EarlyCall(Aggregate.AVG, 1, 1, False, "a"),
-    EarlyCall(Aggregate.COUNT, 1, 0, True, "m"),
+    PairCall(EstimatedAggregate.COUNT, 0, None, True, "n"),
+    PairCall(EstimatedAggregate.SUM, 0, 0, True, "s"),
+    PairCall(EstimatedAggregate.AVG, 1, 1, False, "a"),
+    PairCall(EstimatedAggregate.COUNT, 1, 0, True, "m"),
 )
 TYPES = {"n": pa.int64(), "s": pa.int64(), "a": pa.float64(), "m": pa.int64()}
 
 
-def spec_of(*calls: EarlyCall, estimator: str = "shrink", side: TotalsSpec = SIDE) -> EarlySpec:
+def spec_of(*calls: PairCall, estimator: str = "shrink", side: TotalsSpec = SIDE) -> EarlySpec:
     fields = [("start", pa.timestamp("us")), ("end", pa.timestamp("us")), ("phase", pa.string())]
     for call in calls:
         fields.append((call.name, TYPES[call.name]))
@@ -175,12 +182,12 @@ def test_final_rows_are_those_of_batch_and_early_rows_come_once_before_them(
     assert run.spec.stream().rows(run.store) == 0
 
 
-def replayed(rows: Sequence[Arriving], estimator: str, aggregate: Aggregate) -> dict[int, WindowAnswers]:
+def replayed(rows: Sequence[Arriving], estimator: str, aggregate: EstimatedAggregate) -> dict[int, WindowAnswers]:
     """The same rows in the replay."""
     sides = []
     for side in range(2):
         own = [row for row in rows if row.side == side and row.key is not None]
-        counts = aggregate is Aggregate.COUNT
+        counts = aggregate is EstimatedAggregate.COUNT
         columns = [[row.key for row in own], [1 if counts else row.whole for row in own]]
         columns += [[row.event for row in own], [row.arrival for row in own]]
         keys, values, events, arrivals = (np.array(column, np.int64) for column in columns)
@@ -194,8 +201,8 @@ FOLLOWING = [name for name, kind in ESTIMATORS.items() if kind.follows_arrivals]
 
 
 @pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in FOLLOWING])
-@pytest.mark.parametrize("aggregate", list(Aggregate))
-def test_early_rows_are_the_answers_of_the_replay(estimator: str, aggregate: Aggregate) -> None:
+@pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
+def test_early_rows_are_the_answers_of_the_replay(estimator: str, aggregate: EstimatedAggregate) -> None:
     """A micro-batch ends at each moment at which an answer is due; a row without a key says how far time has come."""
     random = np.random.default_rng(len(estimator))
     rows = [
@@ -209,7 +216,7 @@ def test_early_rows_are_the_answers_of_the_replay(estimator: str, aggregate: Agg
         for side in range(2)
         for event in np.repeat(np.arange(200), 3).tolist()
     ]
-    call = EarlyCall(aggregate, 0, 0 if aggregate is not Aggregate.COUNT else None, True, "n")
+    call = PairCall(aggregate, 0, 0 if aggregate is not EstimatedAggregate.COUNT else None, True, "n")
     run = Run(spec_of(replace(call, integral=False, name="a"), estimator=estimator))
     moments = range(DELAY, 200, LENGTH)
     for now, before in zip(moments, [-1, *moments], strict=False):

@@ -10,29 +10,30 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from sqlext_operators.early.estimation import ENOUGH
 from sqlext_operators.early.estimator import Estimator
 from sqlext_operators.early.estimators import DEFAULT, ESTIMATORS
-from sqlext_operators.early.key_totals import Aggregate, KeyTotals
-from sqlext_operators.early.statistics import ENOUGH
-from sqlext_operators.early.windows import Answer, EarlyWindow
+from sqlext_operators.early.windows import EarlyAnswer, EarlyWindow, EstimatedAggregate, KeyTotals
 
 from tests.operators.early.early_data import Window, random_window, windows
 from tests.properties import examples
 
 every_estimator = pytest.mark.parametrize("name", list(ESTIMATORS))
-AGGREGATES = st.sampled_from(list(Aggregate))
+AGGREGATES = st.sampled_from(list(EstimatedAggregate))
 CONFIDENCES = st.sampled_from([0.5, 0.95, 0.999])
 PASTS = st.lists(windows(), max_size=8)
 
 
-def taught(name: str, aggregate: Aggregate, past: list[Window], confidence: float = 0.95, **how: float) -> Estimator:
+def taught(
+    name: str, aggregate: EstimatedAggregate, past: list[Window], confidence: float = 0.95, **how: float
+) -> Estimator:
     estimator = ESTIMATORS[name](aggregate, confidence)
     for window in past:
         estimator.learn(*window.cut(**how))  # type: ignore[arg-type]
     return estimator
 
 
-def same(one: Answer, other: Answer, scale: float = 1.0) -> bool:
+def same(one: EarlyAnswer, other: EarlyAnswer, scale: float = 1.0) -> bool:
     numbers = [(one.estimate, other.estimate), (one.lower, other.lower), (one.upper, other.upper)]
     largest = max((abs(value) for value, _ in numbers if math.isfinite(value)), default=0.0)
     close = all(
@@ -46,7 +47,7 @@ def same(one: Answer, other: Answer, scale: float = 1.0) -> bool:
 @examples(60)
 @given(PASTS, windows(), AGGREGATES, CONFIDENCES, st.booleans())
 def test_answers_are_defined_and_ordered(
-    name: str, past: list[Window], window: Window, aggregate: Aggregate, confidence: float, repeat: bool
+    name: str, past: list[Window], window: Window, aggregate: EstimatedAggregate, confidence: float, repeat: bool
 ) -> None:
     estimator = taught(name, aggregate, past * 6 if repeat else past, confidence)
     early, final = window.cut()
@@ -54,7 +55,7 @@ def test_answers_are_defined_and_ordered(
     assert 0 < answer.coverage <= 1
     numbers = (answer.estimate, answer.lower, answer.upper)
     if any(map(math.isnan, numbers)):
-        assert aggregate is Aggregate.AVG
+        assert aggregate is EstimatedAggregate.AVG
         assert all(map(math.isnan, numbers))
         assert not answer.reliable
     else:
@@ -62,7 +63,7 @@ def test_answers_are_defined_and_ordered(
         assert answer.lower <= answer.estimate <= answer.upper
     if len(past) * (6 if repeat else 1) < ENOUGH:
         assert not answer.reliable
-    if aggregate is Aggregate.COUNT:
+    if aggregate is EstimatedAggregate.COUNT:
         assert answer.upper >= early.totals.pairs or name in ("ksj", "alf")
     estimator.learn(early, final)
 
@@ -71,7 +72,7 @@ def test_answers_are_defined_and_ordered(
 @examples(25)
 @given(PASTS, windows(), AGGREGATES)
 def test_state_is_json_and_gives_the_same_answers(
-    name: str, past: list[Window], window: Window, aggregate: Aggregate
+    name: str, past: list[Window], window: Window, aggregate: EstimatedAggregate
 ) -> None:
     estimator = taught(name, aggregate, past)
     other = ESTIMATORS[name](aggregate)
@@ -87,7 +88,7 @@ def test_state_is_json_and_gives_the_same_answers(
 @given(st.lists(windows(on_time=True), min_size=1, max_size=6), windows(on_time=True), AGGREGATES)
 @examples(25)
 def test_windows_that_were_always_whole_are_answered_exactly(
-    name: str, past: list[Window], window: Window, aggregate: Aggregate
+    name: str, past: list[Window], window: Window, aggregate: EstimatedAggregate
 ) -> None:
     estimator = taught(name, aggregate, past)
     early, final = window.cut()
@@ -105,8 +106,8 @@ def test_windows_that_were_always_whole_are_answered_exactly(
 def test_sums_follow_the_scale_of_the_values(name: str, past: list[Window], window: Window, scale: float) -> None:
     seen = [window.cut()[0].totals, *(one.cut()[1] for one in past)]
     assume(any(totals.value_scale for totals in seen))  # else there is no scale to follow
-    plain = taught(name, Aggregate.SUM, past).estimate(window.cut()[0])
-    scaled = taught(name, Aggregate.SUM, past, scale=scale).estimate(window.cut(scale=scale)[0])
+    plain = taught(name, EstimatedAggregate.SUM, past).estimate(window.cut()[0])
+    scaled = taught(name, EstimatedAggregate.SUM, past, scale=scale).estimate(window.cut(scale=scale)[0])
     assert same(plain, scaled, scale)
 
 
@@ -114,14 +115,14 @@ def test_sums_follow_the_scale_of_the_values(name: str, past: list[Window], wind
 @examples(40)
 @given(PASTS, windows())
 def test_counts_are_the_same_with_sides_swapped(name: str, past: list[Window], window: Window) -> None:
-    plain = taught(name, Aggregate.COUNT, past).estimate(window.cut()[0])
-    swapped = taught(name, Aggregate.COUNT, past, swap=True).estimate(window.cut(swap=True)[0])
+    plain = taught(name, EstimatedAggregate.COUNT, past).estimate(window.cut()[0])
+    swapped = taught(name, EstimatedAggregate.COUNT, past, swap=True).estimate(window.cut(swap=True)[0])
     assert same(plain, swapped)
 
 
-@pytest.mark.parametrize("aggregate", list(Aggregate))
+@pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
 @pytest.mark.parametrize("name", ["coverage", DEFAULT, "svi", "none", "mlp", "ksj"])
-def test_intervals_hold_what_they_promise(name: str, aggregate: Aggregate) -> None:
+def test_intervals_hold_what_they_promise(name: str, aggregate: EstimatedAggregate) -> None:
     random = np.random.default_rng(5)
     estimator = ESTIMATORS[name](aggregate, 0.9)
     held: list[bool] = []
@@ -141,8 +142,8 @@ def test_intervals_hold_what_they_promise(name: str, aggregate: Aggregate) -> No
         assert abs(np.mean(errors)) < 2.5 * np.std(errors) / math.sqrt(len(errors))
 
 
-@pytest.mark.parametrize("aggregate", [Aggregate.SUM, Aggregate.AVG])
-def test_values_with_a_heavy_tail(aggregate: Aggregate) -> None:
+@pytest.mark.parametrize("aggregate", [EstimatedAggregate.SUM, EstimatedAggregate.AVG])
+def test_values_with_a_heavy_tail(aggregate: EstimatedAggregate) -> None:
     random = np.random.default_rng(8)
     estimator = ESTIMATORS[DEFAULT](aggregate)
     held, reliable = [], []
@@ -225,7 +226,7 @@ def test_errors_of_the_past_widen_the_interval() -> None:
 
 
 def test_nothing_is_learned_from_an_answer() -> None:
-    estimator = taught(DEFAULT, Aggregate.SUM, [])
+    estimator = taught(DEFAULT, EstimatedAggregate.SUM, [])
     random = np.random.default_rng(3)
     for _ in range(10):
         estimator.learn(*random_window(random, 50, 5).cut())

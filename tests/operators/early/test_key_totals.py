@@ -7,8 +7,8 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.early.key_totals import Aggregate, KeyTotals
 from sqlext_operators.early.reference import join_aggregate
+from sqlext_operators.early.windows import EstimatedAggregate, KeyTotals
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50).map(float)), max_size=20)
 KEYS = st.lists(st.integers(-3, 3), max_size=20)
@@ -30,7 +30,7 @@ def same(found: KeyTotals, expected: KeyTotals) -> bool:
 @given(ROWS, KEYS)
 def test_aggregates_are_those_of_the_join(left: list[tuple[int, float]], right: list[int]) -> None:
     found = totals(left, right)
-    for aggregate in Aggregate:
+    for aggregate in EstimatedAggregate:
         exact = join_aggregate(left, right, aggregate)
         answer = found.answer(aggregate)
         assert answer == exact or (math.isnan(answer) and math.isnan(exact))

@@ -8,10 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.key_totals import Aggregate
 from sqlext_operators.early.reference import join_aggregate
-from sqlext_operators.early.replay import ReplaySpec, replay
-from sqlext_operators.early.streams import Replayed, Stream, WindowBounds, cut_windows, window_starts
+from sqlext_operators.early.replay import Replayed, ReplaySpec, Stream, WindowBounds, cut_windows, replay, window_starts
+from sqlext_operators.early.windows import EstimatedAggregate
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-30, 60), st.integers(0, 25)), max_size=25)
 LENGTH, LATENESS = 10, 25
@@ -55,12 +54,12 @@ def test_windows_hold_the_rows_of_their_time(
         final = join_aggregate(
             [(key, float(place)) for place, (key, event, _) in enumerate(left) if inside(event)],
             [key for key, event, _ in right if inside(event)],
-            Aggregate.SUM,
+            EstimatedAggregate.SUM,
         )
         early = join_aggregate(
             [(key, float(place)) for place, (key, event, delay) in enumerate(left) if known(1, place, event, delay)],
             [key for place, (key, event, delay) in enumerate(right) if known(0, place, event, delay)],
-            Aggregate.SUM,
+            EstimatedAggregate.SUM,
         )
         assert window.final.pair_sum == final
         assert window.early.totals.pair_sum == early

@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from sqlext_operators.early.coverage import average_variance
+from sqlext_operators.early.estimation import t_quantile
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.key_totals import Aggregate, KeyTotals
+from sqlext_operators.early.history import Covered, PairMoments, selectivity_variance
 from sqlext_operators.early.reference import thinned
-from sqlext_operators.early.statistics import t_quantile
-from sqlext_operators.early.thinning import Covered, PairMoments, selectivity_variance
-from sqlext_operators.early.windows import EarlyWindow
+from sqlext_operators.early.shrink import average_variance
+from sqlext_operators.early.windows import EarlyWindow, EstimatedAggregate, KeyTotals
 
 DRAWS = 1_000
 SHARES = (0.4, 0.7)
@@ -36,7 +35,7 @@ def draws(seed: int) -> tuple[KeyTotals, list[KeyTotals]]:
     return totals(left, right), [totals(*thinned(left, right, SHARES, random)) for _ in range(DRAWS)]
 
 
-def learned(name: str, aggregate: Aggregate) -> object:
+def learned(name: str, aggregate: EstimatedAggregate) -> object:
     """The estimator after windows of which exactly these shares were there early."""
     estimator = ESTIMATORS[name](aggregate)
 
@@ -50,8 +49,8 @@ def learned(name: str, aggregate: Aggregate) -> object:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("aggregate", list(Aggregate))
-def test_coverage_has_no_bias(aggregate: Aggregate, seed: int) -> None:
+@pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
+def test_coverage_has_no_bias(aggregate: EstimatedAggregate, seed: int) -> None:
     exact, early = draws(seed)
     estimator = learned("coverage", aggregate)
     answers = [estimator.estimate(EarlyWindow(one)) for one in early]  # type: ignore[attr-defined]

@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 from sqlext_operators.early_windows.stream import EarlyWindowSpec
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
+
+from tests.operators.exchange.memory_chunks import MemoryChunks
 
 BOUNDS = ("lower", "upper", "coverage", "reliable")
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int64()), ("x", pa.float64())])

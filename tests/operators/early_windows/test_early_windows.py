@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS
+from sqlext_operators.early_windows.answers import ROW_ESTIMATORS
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.spec import Frame

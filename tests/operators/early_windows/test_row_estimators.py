@@ -9,12 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from sqlext_operators.early.key_totals import Aggregate
-from sqlext_operators.early_windows.answers import REMEMBERED, estimated, learn
-from sqlext_operators.early_windows.columns import values_of
-from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS, coverage, shrink
-from sqlext_operators.early_windows.learned import Learned
-from sqlext_operators.early_windows.seen import BINS, Lengths, Moment, Seen
+from sqlext_operators.early.windows import EstimatedAggregate
+from sqlext_operators.early_windows.answers import REMEMBERED, ROW_ESTIMATORS, coverage, estimated, learn, shrink
+from sqlext_operators.early_windows.calls import values_of
+from sqlext_operators.early_windows.learned import BINS, Learned, Lengths, Moment, Seen
 from sqlext_operators.window.spec import Frame
 
 from tests.operators.early_windows.simulate import CASES, held, simulated
@@ -56,8 +54,8 @@ def thinned(rng: np.random.Generator, old: np.ndarray, new: np.ndarray, share: f
     )
 
 
-@pytest.mark.parametrize("aggregate", list(Aggregate))
-def test_coverage_is_unbiased_under_thinning_and_knows_its_variance(aggregate: Aggregate) -> None:
+@pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
+def test_coverage_is_unbiased_under_thinning_and_knows_its_variance(aggregate: EstimatedAggregate) -> None:
     rng = np.random.default_rng(5)
     old, new = rng.normal(10, 4, OLD), rng.normal(12, 4, NEW)
     seen = thinned(rng, old, new)
@@ -69,8 +67,8 @@ def test_coverage_is_unbiased_under_thinning_and_knows_its_variance(aggregate: A
     assert np.sqrt((guess.deviation**2).mean()) == pytest.approx(guess.value.std(), rel=0.1)
 
 
-@pytest.mark.parametrize("aggregate", list(Aggregate))
-def test_shrink_is_nearer_to_the_truth_where_the_old_part_tells_it(aggregate: Aggregate) -> None:
+@pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
+def test_shrink_is_nearer_to_the_truth_where_the_old_part_tells_it(aggregate: EstimatedAggregate) -> None:
     rng = np.random.default_rng(6)
     errors: dict[str, list[float]] = {"coverage": [], "shrink": []}
     spread = []
@@ -95,8 +93,8 @@ def test_rows_that_come_at_even_distances_are_known_without_waiting() -> None:
     seen = thinned(rng, *values)
     for _ in range(40):
         learned.unrest.add(0.0)
-    guess = shrink(Aggregate.COUNT, seen, learned)
-    loose = shrink(Aggregate.COUNT, seen, knowing(values=values[1]))
+    guess = shrink(EstimatedAggregate.COUNT, seen, learned)
+    loose = shrink(EstimatedAggregate.COUNT, seen, knowing(values=values[1]))
     assert np.abs(guess.value - (1 + OLD + NEW)).mean() < np.abs(loose.value - (1 + OLD + NEW)).mean() / 2
 
 
@@ -104,15 +102,15 @@ def test_a_frame_unlike_its_past_is_not_drawn_towards_it() -> None:
     rng = np.random.default_rng(8)
     seen = thinned(rng, np.ones(10), np.ones(2_000))
     learned = knowing(values=np.ones(2))
-    answers = estimated(Aggregate.COUNT, seen, learned, "shrink", 0.95)
+    answers = estimated(EstimatedAggregate.COUNT, seen, learned, "shrink", 0.95)
     assert not answers.reliable.any()
     assert answers.estimate.mean() == pytest.approx(2_011, rel=0.05)
-    assert estimated(Aggregate.COUNT, seen, learned, "coverage", 0.95).reliable.all()
+    assert estimated(EstimatedAggregate.COUNT, seen, learned, "coverage", 0.95).reliable.all()
 
 
 def test_without_a_past_bounds_are_wide_and_not_reliable() -> None:
     seen = thinned(np.random.default_rng(9), np.ones(3), np.arange(4.0))
-    for aggregate in Aggregate:
+    for aggregate in EstimatedAggregate:
         for name in ROW_ESTIMATORS:
             answers = estimated(aggregate, seen, Learned(), name, 0.95)
             assert not answers.reliable.any()
@@ -128,17 +126,17 @@ def test_values_that_are_not_finite_have_no_bounds_and_teach_nothing() -> None:
     learned = knowing(values=np.ones(4))
     before = json.dumps(learned.state())
     for name in ROW_ESTIMATORS:
-        answers = estimated(Aggregate.SUM, broken, learned, name, 0.95)
+        answers = estimated(EstimatedAggregate.SUM, broken, learned, name, 0.95)
         assert np.isnan(answers.lower).all()
         assert np.isnan(answers.upper).all()
         assert not answers.reliable.any()
-        learn(Aggregate.SUM, learned, broken.bins, answers.memory, broken.rows + 1, np.full(DRAWS, np.nan))
+        learn(EstimatedAggregate.SUM, learned, broken.bins, answers.memory, broken.rows + 1, np.full(DRAWS, np.nan))
     assert json.dumps(learned.state()) == before
 
 
 def test_integers_keep_their_type_and_their_digits() -> None:
     seen = thinned(np.random.default_rng(12), np.ones(3), np.ones(4))
-    answers = estimated(Aggregate.SUM, seen, knowing(values=np.ones(4)), "coverage", 0.95)
+    answers = estimated(EstimatedAggregate.SUM, seen, knowing(values=np.ones(4)), "coverage", 0.95)
     for kind, largest in ((pa.int8(), 127), (pa.int32(), 2**31 - 1), (pa.int64(), 2**63 - 1)):
         there = pa.array([largest, *[5] * (DRAWS - 2), None], kind)
         found = values_of(there, answers)
@@ -152,8 +150,8 @@ def test_what_is_learned_can_be_written_down() -> None:
     seen = thinned(rng, rng.normal(3, 1, 20), rng.normal(4, 1, 30))
     learned = Learned()
     for _ in range(8):
-        answers = estimated(Aggregate.AVG, seen, learned, "shrink", 0.9)
-        learn(Aggregate.AVG, learned, seen.bins, answers.memory, np.full(DRAWS, 51.0), np.full(DRAWS, 190.0))
+        answers = estimated(EstimatedAggregate.AVG, seen, learned, "shrink", 0.9)
+        learn(EstimatedAggregate.AVG, learned, seen.bins, answers.memory, np.full(DRAWS, 51.0), np.full(DRAWS, 190.0))
     again = Learned.restored(json.loads(json.dumps(learned.state())))
     assert again.state() == learned.state()
     assert learned.shares.of(seen.bins)[0] == pytest.approx(SHARE, abs=0.02)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from sqlext_operators.exchange.blocks import decode
-from sqlext_operators.exchange.collect import CollectedInput, Collector
-from sqlext_operators.sequences.piece import Piece
-from sqlext_operators.sequences.sequence import SequenceSpec
+from sqlext_operators.exchange.operator import CollectedInput, Collector
+from sqlext_operators.sequences.sequence import Piece, SequenceSpec
 from sqlext_operators.sequences.sorted_runs import sorted_pieces
 
 

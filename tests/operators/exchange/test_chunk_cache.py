@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from sqlext_operators.exchange.chunk_cache import UNUSED_SECONDS, ChunkCache
-from sqlext_operators.exchange.chunks import encoded, name_of
+from sqlext_operators.exchange.chunks import UNUSED_SECONDS, ChunkCache, encoded, name_of
 
 ROWS = pa.RecordBatch.from_pydict({"v": list(range(1_000))})
 DATA = encoded(ROWS)

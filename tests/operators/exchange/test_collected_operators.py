@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
-from sqlext_operators.exchange.collect import CollectedInput, Collector
-from sqlext_operators.exchange.operator import OperatorSpec, run_operator
-from sqlext_operators.exchange.routing import KeyRouter
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.exchange.operator import CollectedInput, Collector, OperatorSpec, run_operator
+from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec

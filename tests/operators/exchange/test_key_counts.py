@@ -6,8 +6,8 @@ import pyarrow as pa
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.key_counts import MOST_KEYS, BucketReport, CountedInputs
 from sqlext_operators.exchange.placed import COPY
+from sqlext_operators.exchange.stream_placement import MOST_KEYS, BucketReport, CountedInputs
 
 
 def block(tag: int, keys: list[int | None], copies: list[bool] | None = None) -> Block:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from sqlext_operators.errors import Place, Places, RowError, TaskError, about, explained, spilling
-from sqlext_operators.exchange.blocks import decode
-from sqlext_operators.exchange.spool import BlockSpools
+from sqlext_operators.exchange.blocks import BlockSpools, decode
 from sqlext_operators.sequences.sorted_runs import SpilledRuns
 
 from tests.operators.exchange.pieces import gather

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from sqlext_operators.exchange import profile
-from sqlext_operators.exchange.blocks import WIRE_SCHEMA, Block
+from sqlext_operators.exchange.blocks import WIRE_SCHEMA, Block, BlockSpools
 from sqlext_operators.exchange.profile import StepFigures, Stopwatch, as_step, counted, measured, recorded, timed
-from sqlext_operators.exchange.routing import KeyRouter
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.exchange.spool import BlockSpools
+from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter
 
 
 class Clock:

@@ -16,10 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.exchange.blocks import decode
-from sqlext_operators.exchange.routing import KeyRouter, Routes
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.sequences.piece import Piece
-from sqlext_operators.sequences.sequence import SequenceSpec
+from sqlext_operators.exchange.scatter import KeyRouter, Routes, ScatterSpec, scatter
+from sqlext_operators.sequences.sequence import Piece, SequenceSpec
 
 from tests.operators.exchange.pieces import gather
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import Row
 from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch
-from sqlext_operators.exchange.chunk_cache import ChunkCache
+from sqlext_operators.exchange.chunks import ChunkCache
 from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
 from sqlext_operators.exchange.stream import StreamSpec
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec

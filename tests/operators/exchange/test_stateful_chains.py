@@ -15,8 +15,7 @@ from pyspark.sql import Row as SparkRow
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block, WireBatch
-from sqlext_operators.exchange.chunk_cache import ChunkCache
-from sqlext_operators.exchange.chunks import decoded
+from sqlext_operators.exchange.chunks import ChunkCache, decoded
 from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec

@@ -11,8 +11,7 @@ from pyspark.sql import Row
 from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange import stateful
 from sqlext_operators.exchange.blocks import Block, WireBatch
-from sqlext_operators.exchange.chunk_cache import ChunkCache
-from sqlext_operators.exchange.chunks import FORMAT
+from sqlext_operators.exchange.chunks import FORMAT, ChunkCache
 from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 from sqlext_operators.exchange.blocks import Block, WireBatch
-from sqlext_operators.exchange.chunk_cache import ChunkCache
-from sqlext_operators.exchange.chunks import decoded
+from sqlext_operators.exchange.chunks import ChunkCache, decoded
 from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
 from sqlext_operators.exchange.stream import StreamSpec
 from sqlext_operators.interval_join.conditions import Condition

@@ -16,15 +16,15 @@ from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.expressions import reference
 from sqlext_operators.expressions.evaluation import evaluate, true_rows
 from sqlext_operators.expressions.nodes import (
-    And,
-    Arithmetic,
-    Comparison,
-    Constant,
-    Expression,
-    Input,
     IsNull,
-    Not,
-    Or,
+    TaskAnd,
+    TaskArithmetic,
+    TaskColumn,
+    TaskComparison,
+    TaskConstant,
+    TaskExpression,
+    TaskNot,
+    TaskOr,
     Widened,
 )
 
@@ -51,15 +51,15 @@ ROWS = st.lists(
 )
 
 
-def leaf(draw: st.DrawFn, name: str) -> Expression:
+def leaf(draw: st.DrawFn, name: str) -> TaskExpression:
     kind, values = COLUMNS[name]
     if draw(st.integers(0, 3)):
-        return Input(name, kind)
-    return Constant(draw(st.sampled_from([None, *values])), kind)
+        return TaskColumn(name, kind)
+    return TaskConstant(draw(st.sampled_from([None, *values])), kind)
 
 
 @st.composite
-def number(draw: st.DrawFn, name: str, checked: bool, depth: int) -> Expression:
+def number(draw: st.DrawFn, name: str, checked: bool, depth: int) -> TaskExpression:
     """A number of the type of a column, or a decimal or a double that is computed from such."""
     kind = COLUMNS[name][0]
     shape = draw(st.integers(0, 3)) if depth else 0
@@ -73,27 +73,27 @@ def number(draw: st.DrawFn, name: str, checked: bool, depth: int) -> Expression:
         ours, theirs = (
             Widened(item, kind) if item.type != kind else item for item in (leaf(draw, "m"), leaf(draw, "m"))
         )
-        return Arithmetic(sign, ours, theirs, pa.decimal128(15, 4) if sign == "*" else pa.decimal128(8, 2))
+        return TaskArithmetic(sign, ours, theirs, pa.decimal128(15, 4) if sign == "*" else pa.decimal128(8, 2))
     signs = "+-*%" if name != "d" else "+-*%/"
     sign = draw(st.sampled_from(signs))
-    return Arithmetic(sign, ours, theirs, kind, checked and sign in "+-*" and name in "til")
+    return TaskArithmetic(sign, ours, theirs, kind, checked and sign in "+-*" and name in "til")
 
 
 @st.composite
-def condition(draw: st.DrawFn, checked: bool, depth: int) -> Expression:
+def condition(draw: st.DrawFn, checked: bool, depth: int) -> TaskExpression:
     shape = draw(st.integers(0, 7)) if depth else draw(st.integers(3, 7))
     if shape <= 1:
         terms = tuple(draw(st.lists(condition(checked, depth - 1), min_size=2, max_size=3)))
-        return And(terms) if shape else Or(terms)
+        return TaskAnd(terms) if shape else TaskOr(terms)
     if shape == 2:
-        return Not(draw(condition(checked, depth - 1)))
+        return TaskNot(draw(condition(checked, depth - 1)))
     name = draw(st.sampled_from(sorted(COLUMNS)))
     if shape == 3:
         return IsNull(leaf(draw, name)) if name != "o" else leaf(draw, "o")
     sides = [draw(number(name, checked, 2)) if name in NUMBERS else leaf(draw, name) for _ in range(2)]
     if sides[0].type != sides[1].type:  # decimals of several shapes
         sides = [Widened(side, pa.decimal128(20, 4)) for side in sides]
-    return Comparison(draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<=>"])), *sides)
+    return TaskComparison(draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<=>"])), *sides)
 
 
 def columns(rows: list[dict[str, Any]]) -> Callable[[str], pa.Array]:
@@ -101,7 +101,7 @@ def columns(rows: list[dict[str, Any]]) -> Callable[[str], pa.Array]:
 
 
 @given(st.booleans().flatmap(lambda checked: condition(checked, 3)), ROWS)
-def test_evaluation_agrees_with_its_twin(expression: Expression, rows: list[dict[str, Any]]) -> None:
+def test_evaluation_agrees_with_its_twin(expression: TaskExpression, rows: list[dict[str, Any]]) -> None:
     try:
         expected = [reference.value(expression, row) for row in rows]
     except OverflowError:
@@ -115,7 +115,7 @@ def test_evaluation_agrees_with_its_twin(expression: Expression, rows: list[dict
 
 
 @given(st.sampled_from(NUMBERS).flatmap(lambda name: number(name, False, 3)), ROWS)
-def test_numbers_agree_with_their_twin(expression: Expression, rows: list[dict[str, Any]]) -> None:
+def test_numbers_agree_with_their_twin(expression: TaskExpression, rows: list[dict[str, Any]]) -> None:
     found = evaluate(expression, columns(rows), len(rows))
     assert found.type == expression.type
     assert list(map(repr, found.to_pylist())) == [repr(reference.value(expression, row)) for row in rows]
@@ -123,13 +123,13 @@ def test_numbers_agree_with_their_twin(expression: Expression, rows: list[dict[s
 
 def test_an_error_behind_what_decides_is_none() -> None:
     """``x = 0 OR l * l > 1`` as Spark computes it: not the product where x is 0."""
-    product = Arithmetic("*", Input("l", LONG), Input("l", LONG), LONG, checked=True)
-    large = Comparison(">", product, Constant(1, LONG))
-    zero = Comparison("=", Input("i", INT), Constant(0, INT))
+    product = TaskArithmetic("*", TaskColumn("l", LONG), TaskColumn("l", LONG), LONG, checked=True)
+    large = TaskComparison(">", product, TaskConstant(1, LONG))
+    zero = TaskComparison("=", TaskColumn("i", INT), TaskConstant(0, INT))
     rows = [{"i": 0, "l": 1 << 62}, {"i": 1, "l": 2}]
-    assert evaluate(Or((zero, large)), columns(rows), 2).to_pylist() == [True, True]
-    assert evaluate(And((Not(zero), large)), columns(rows), 2).to_pylist() == [False, True]
-    for expression in (Or((large, zero)), And((zero, large))):
+    assert evaluate(TaskOr((zero, large)), columns(rows), 2).to_pylist() == [True, True]
+    assert evaluate(TaskAnd((TaskNot(zero), large)), columns(rows), 2).to_pylist() == [False, True]
+    for expression in (TaskOr((large, zero)), TaskAnd((zero, large))):
         with pytest.raises(RowOverflowError, match="does not fit its type"):
             evaluate(expression, columns(rows), 2)
     assert large.may_fail
@@ -137,7 +137,7 @@ def test_an_error_behind_what_decides_is_none() -> None:
 
 
 def test_expressions_travel() -> None:
-    expression = Comparison("<", Widened(Input("i", INT), LONG), Constant(5, LONG))
+    expression = TaskComparison("<", Widened(TaskColumn("i", INT), LONG), TaskConstant(5, LONG))
     assert pickle.loads(pickle.dumps(expression)) == expression
     assert hash(expression) == hash(pickle.loads(pickle.dumps(expression)))
-    assert list(And((expression, IsNull(Input("s", pa.string())))).inputs()) == ["i", "s"]
+    assert list(TaskAnd((expression, IsNull(TaskColumn("s", pa.string())))).inputs()) == ["i", "s"]

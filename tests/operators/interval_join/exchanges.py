@@ -12,17 +12,15 @@ import pyarrow as pa
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.expressions.evaluation import true_rows
-from sqlext_operators.expressions.nodes import Arithmetic, Comparison, Constant, Input, Or
+from sqlext_operators.expressions.nodes import TaskArithmetic, TaskColumn, TaskComparison, TaskConstant, TaskOr
 from sqlext_operators.interval_join import reference
-from sqlext_operators.interval_join.candidates import NUMBER, CompletionSpec, candidate_columns, completed
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
-from sqlext_operators.interval_join.output import Part as ResultPart
+from sqlext_operators.interval_join.output import NUMBER, CompletionSpec, ResultPart, candidate_columns, completed
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec, IntervalSide, Kind
-from sqlext_operators.interval_join.tile_routing import TileRouter
-from sqlext_operators.interval_join.tiles import Tiles
+from sqlext_operators.interval_join.tiles import TileRouter, Tiles
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
 PARTITIONS = 3
@@ -107,14 +105,14 @@ def with_test(spec: IntervalJoinSpec, part: ResultPart, batches: Iterable[pa.Rec
 
 #: The kinds whose residual someone else may test.
 TESTED = ("left", "right", "full", "semi", "anti")
-_IDS = Arithmetic(
+_IDS = TaskArithmetic(
     "%",
-    Arithmetic("+", *(Input(n, pa.int64()) for n in ("lid", "rid")), pa.int64()),
-    Constant(3, pa.int64()),
+    TaskArithmetic("+", *(TaskColumn(n, pa.int64()) for n in ("lid", "rid")), pa.int64()),
+    TaskConstant(3, pa.int64()),
     pa.int64(),
 )
-_KEYS = Comparison("<", Input("lk", pa.string()), Input("rk", pa.string()))
-_RESIDUAL = Or((Comparison("=", _IDS, Constant(1, pa.int64())), _KEYS))
+_KEYS = TaskComparison("<", TaskColumn("lk", pa.string()), TaskColumn("rk", pa.string()))
+_RESIDUAL = TaskOr((TaskComparison("=", _IDS, TaskConstant(1, pa.int64())), _KEYS))
 
 
 def wires_of(

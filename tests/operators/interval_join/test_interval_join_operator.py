@@ -18,14 +18,12 @@ from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import Part, PlacedRows
 from sqlext_operators.exchange.placement import KeyPlace, Placement
-from sqlext_operators.interval_join.broadcast import IntervalBroadcastSpec, broadcast_interval_join
-from sqlext_operators.interval_join.candidates import MOST_ROWS, CandidateOutput
-from sqlext_operators.interval_join.operator import IntervalOperatorSpec
+from sqlext_operators.interval_join.operator import IntervalBroadcastSpec, IntervalOperatorSpec, broadcast_interval_join
+from sqlext_operators.interval_join.output import MOST_ROWS, CandidateOutput
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, IntervalSide, Kind
-from sqlext_operators.interval_join.tile_routing import TILE, TileRouter
-from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
+from sqlext_operators.interval_join.tiles import TILE, TileRouter, Tiles, tile_bounds
 
 from tests.operators.exchange.placements import placements
 from tests.operators.interval_join.exchanges import (
@@ -290,7 +288,7 @@ def test_only_rows_in_several_tiles_are_undecided() -> None:
 
 def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows over all of 40 tiles: the copies of a flush would take 40 times its memory."""
-    monkeypatch.setattr("sqlext_operators.exchange.routing._COPIED_BYTES", 1)
+    monkeypatch.setattr("sqlext_operators.exchange.scatter._COPIED_BYTES", 1)
     spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=False, periods=True)
     schema = schema_of("l", pa.int64())
     left = pa.RecordBatch.from_arrays(

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.interval_join.codes import plain_codes
+from sqlext_operators.interval_join.codes import periods_of, plain_codes
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.kernels.bounds import cut_slices
+from sqlext_operators.interval_join.kernels.matches import cut_slices
 from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
 from sqlext_operators.interval_join.passes import Pass, passes_for
-from sqlext_operators.interval_join.periods import periods_of
 from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalSide

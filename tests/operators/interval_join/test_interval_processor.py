@@ -15,11 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.columns.keys import KeyTypeError
-from sqlext_operators.expressions.nodes import And, Comparison, Expression, Input, IsNull, Not, Or
+from sqlext_operators.expressions.nodes import (
+    IsNull,
+    TaskAnd,
+    TaskColumn,
+    TaskComparison,
+    TaskExpression,
+    TaskNot,
+    TaskOr,
+)
 from sqlext_operators.interval_join import reference
 from sqlext_operators.interval_join.codes import is_plain, plain_codes, saturating_add, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.output import Output
+from sqlext_operators.interval_join.output import IntervalOutput
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor, join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import COUNT, IntervalJoinSpec, IntervalSide, Kind
@@ -95,13 +103,13 @@ def with_kind(spec: IntervalJoinSpec, kind: Kind) -> IntervalJoinSpec:
     return replace(spec, kind=kind)
 
 
-def residuals(kind: pa.DataType) -> st.SearchStrategy[Expression | None]:
+def residuals(kind: pa.DataType) -> st.SearchStrategy[TaskExpression | None]:
     """None, or a condition over both sides' columns."""
-    ours, theirs = (st.sampled_from([Input(f"{side}{i}", kind) for i in "01"]) for side in "lr")
-    compared = st.builds(Comparison, st.sampled_from(["<>", "<", "=", "<=>"]), ours, theirs)
-    known = st.builds(IsNull, st.sampled_from([Input("lj", pa.string()), Input("rj", pa.string())]))
+    ours, theirs = (st.sampled_from([TaskColumn(f"{side}{i}", kind) for i in "01"]) for side in "lr")
+    compared = st.builds(TaskComparison, st.sampled_from(["<>", "<", "=", "<=>"]), ours, theirs)
+    known = st.builds(IsNull, st.sampled_from([TaskColumn("lj", pa.string()), TaskColumn("rj", pa.string())]))
     terms = st.lists(st.one_of(compared, known), min_size=1, max_size=3).map(tuple)
-    return st.one_of(st.none(), compared, st.builds(Or, terms), st.builds(And, terms).map(Not))
+    return st.one_of(st.none(), compared, st.builds(TaskOr, terms), st.builds(TaskAnd, terms).map(TaskNot))
 
 
 @st.composite
@@ -217,7 +225,7 @@ def test_kinds_have_their_columns() -> None:
     for kind in KINDS:
         spec = IntervalJoinSpec(kind, ours, theirs, (), ((Condition("l0", "<=", "r0"),),))
         names = expected.get(kind, ["x", "y", "r0"])
-        assert Output(spec, left.schema, right.schema, 10).schema.names == names
+        assert IntervalOutput(spec, left.schema, right.schema, 10).schema.names == names
         batches = list(join_batches(spec, left, right))
         assert {tuple(batch.schema.names) for batch in batches} == {tuple(names)}
         if kind == "count":
@@ -257,7 +265,7 @@ def test_degenerate_rows_match_nothing_or_are_refused() -> None:
     overlaps = (Condition("l0", "<", "r1"), Condition("l1", ">", "r0"))
     for empty, rows in (("drop", [1.0]), ("point", [1.0, 5.0])):
         spec = IntervalJoinSpec("semi", ours, theirs, (), (overlaps,), empty)  # type: ignore[arg-type]
-        output = Output(spec, left.schema, right.schema, 10)
+        output = IntervalOutput(spec, left.schema, right.schema, 10)
         processor = IntervalJoinProcessor(spec, "right", right, output)
         counts = np.zeros(left.num_rows, np.int64)
         assert list(processor.join(left, counts)) == []
@@ -273,7 +281,7 @@ def test_batches_of_one_side_are_joined_with_the_held_one() -> None:
     right = pa.RecordBatch.from_pydict({"r0": ["b", "d", "e", None]})
     ours, theirs = IntervalSide(values=("l0",), payload=("l0",)), IntervalSide(values=("r0",), payload=("r0",))
     spec = IntervalJoinSpec("full", ours, theirs, (), ((Condition("l0", "<", "r0"),),))
-    processor = IntervalJoinProcessor(spec, "left", left, Output(spec, left.schema, right.schema, 10))
+    processor = IntervalJoinProcessor(spec, "left", left, IntervalOutput(spec, left.schema, right.schema, 10))
     found = []
     for start in range(4):
         batch = right.slice(start, 1)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.open_terms import OpenTerms
@@ -24,12 +23,12 @@ from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
-from sqlext_operators.interval_join.stream_rows import NEVER
-from sqlext_operators.interval_join.stream_sides import SIDES, OpenPeriod, StreamSide
+from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, OpenPeriod, StreamSide
 from sqlext_operators.interval_join.sweep.kernels.events import END
 from sqlext_operators.interval_join.sweep.kernels.events import START as BEGIN
 from sqlext_operators.interval_join.sweep.stream import StreamEvents, SweepStream
 
+from tests.operators.exchange.memory_chunks import MemoryChunks
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named, truth
 from tests.properties import examples
 
@@ -241,7 +240,6 @@ def check(case: Case, *, written: bool = True) -> tuple[MemoryChunks, Twin]:
         batches = list(operator.step(store, blocks, watermark, progress))
         assert all(0 < batch.num_rows <= spec.batch_rows for batch in batches)
         assert tuples(batches) == expected, f"step {step}"
-        assert progress.results == expected.total()
         late += progress.late
         assert late == twin.late
         if watermark is not None:
@@ -474,7 +472,7 @@ def run(spec: IntervalStreamSpec, *batches: Sequence[Row], watermark: int | None
             Block(0, tag, number, batch_of(side, [item for item in enumerate(rows) if item[1].side == side]))
             for tag, side in enumerate(SIDES)
         ]
-        list(spec.stream().step(store, blocks, watermark, progress))
+        progress.results += sum(batch.num_rows for batch in spec.stream().step(store, blocks, watermark, progress))
     return progress
 
 

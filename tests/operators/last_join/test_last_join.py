@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.last_join import reference
-from sqlext_operators.last_join.kernels.last_match import BLOCK
-from sqlext_operators.last_join.processor import LastJoinProcessor
-from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
+from sqlext_operators.last_join.kernels import BLOCK
+from sqlext_operators.last_join.operator import LastJoinProcessor
+from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 
 from tests.properties import examples
 
@@ -80,7 +80,7 @@ def right_sides(draw: st.DrawFn, kinds: list[str], left: dict[str, str]) -> tupl
         right = "o" if on_order else f"r_{kind}"
         columns.setdefault(right, kind)
         left[f"l_{kind}"] = kind
-        comparisons.append(Comparison(f"l_{kind}", draw(st.sampled_from(OPERATORS)), right))
+        comparisons.append(JoinComparison(f"l_{kind}", draw(st.sampled_from(OPERATORS)), right))
     null_safe = tuple(draw(st.booleans()) for _ in kinds)
     keys = tuple(f"k{place}" for place in range(len(kinds)))
     side = RightSide(
@@ -195,7 +195,7 @@ def test_scans_of_long_groups(operators: tuple[Operator, ...], descending: bool)
         "k": random.integers(0, 4, 200).tolist(),
         "id": list(range(200)),
     }
-    comparisons = tuple(Comparison(name, op, name) for name, op in zip("xy", operators, strict=False))
+    comparisons = tuple(JoinComparison(name, op, name) for name, op in zip("xy", operators, strict=False))
     side = RightSide(("k",), (False,), ("id",), "o", descending, comparisons)
     spec = LastJoinSpec(("k",), ("id",), (side,))
     rows = [dict(zip(right, values, strict=True)) for values in zip(*right.values(), strict=True)]
@@ -215,7 +215,7 @@ def test_comparisons_with_the_order_column(operator: Operator, descending: bool,
     orders = [None, *values, None, *values[1:]]
     rows = [{"id": number, "k": number % 2, "o": order} for number, order in enumerate([*orders, *orders])]
     left = [{"id": number, "k": number % 3, "x": x} for number, x in enumerate([*values, None] * 3)]
-    side = RightSide(("k",), (False,), ("id",), "o", descending, (Comparison("x", operator, "o"),))
+    side = RightSide(("k",), (False,), ("id",), "o", descending, (JoinComparison("x", operator, "o"),))
     spec = LastJoinSpec(("k",), ("id",), (side,))
     types = {"id": pa.int64(), "k": pa.int64(), "o": dtype, "x": dtype}
     processor = LastJoinProcessor(spec, [batch(rows, ["id", "k", "o"], types)])

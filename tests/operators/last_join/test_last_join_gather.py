@@ -12,16 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.blocks import Block, BlockSpools
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.routing import MatchRouter, Router
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.exchange.spool import BlockSpools
+from sqlext_operators.exchange.scatter import MatchRouter, Router, ScatterSpec, scatter
 from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.operator import LastJoinOperatorSpec
-from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, RightSide
+from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, RightSide
 
 from tests.operators.exchange.placements import placements
 from tests.properties import examples
@@ -34,7 +32,7 @@ PARTITIONS = 3
 def spec_of(null_safe: Sequence[bool], keys: int, rights: int) -> LastJoinSpec:
     right_keys, safe = ("rk", "rj")[:keys], tuple(null_safe[:keys])
     sides = [
-        RightSide(right_keys, safe, ("rid",), "o", False, (Comparison("x", ">=", "o"),)),
+        RightSide(right_keys, safe, ("rid",), "o", False, (JoinComparison("x", ">=", "o"),)),
         RightSide(right_keys, tuple(not item for item in safe), ("rid", "x")),
     ]
     return LastJoinSpec(("k", "j")[:keys], ("id", "k"), tuple(sides[:rights]))

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.umjoin.codes import class_codes
-from sqlext_operators.umjoin.kernels.products import fill_products
 from sqlext_operators.umjoin.kernels.steps import SATURATED, plus, seek, times
-from sqlext_operators.umjoin.kernels.tries import count_nodes, fill_nodes, order_by
+from sqlext_operators.umjoin.kernels.tries import count_nodes, fill_nodes, fill_products, order_by
+from sqlext_operators.umjoin.tries import class_codes
 
 from tests.operators.umjoin.umjoin_data import TYPES
 from tests.properties import examples

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
-from sqlext_operators.exchange.routing import KeyRouter, Router
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.exchange.scatter import KeyRouter, Router, ScatterSpec, scatter
 from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
@@ -134,7 +133,7 @@ def check_chunks(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], seed: int)
     spec, tables = join
     memory = sum(rows.nbytes for rows in tables) // 4
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqlext_operators.exchange.collect.BUCKETS", 2)
+        patch.setattr("sqlext_operators.exchange.operator.BUCKETS", 2)
         assert exchanged(spec, tables, (1,) * spec.classes, seed, memory, 1) == expected_rows(spec, tables)
 
 
@@ -183,7 +182,7 @@ def test_rows_with_null_keys_are_dropped() -> None:
 
 
 def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext_operators.exchange.routing._COPIED_BYTES", 1)
+    monkeypatch.setattr("sqlext_operators.exchange.scatter._COPIED_BYTES", 1)
     spec = MultiwayJoinSpec((MultiwayInput("inner", (0,), ("a",), ("id",)), MultiwayInput("inner", (1,), ("b",))), 2)
     tables = [table(60, 1), table(40, 2)]
     routes = SharesRouter.of(spec.inputs[0], (2, 20)).route(tables[0], 40)

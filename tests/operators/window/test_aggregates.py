@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlext_operators.errors import RowError
-from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.window.functions import FUNCTIONS, lookup
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Scalar, Window, WindowUnionSpec

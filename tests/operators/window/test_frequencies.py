@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from sqlext_operators.columns.codes import order_codes, ranked
 from sqlext_operators.errors import TaskError
-from sqlext_operators.sequences.piece import Piece
-from sqlext_operators.window.evaluators import frequencies, splits
+from sqlext_operators.sequences.sequence import Piece
+from sqlext_operators.window.evaluators import frequencies, lists
 from sqlext_operators.window.evaluators.base import Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions import FUNCTIONS, CallSite, FunctionTypeError
@@ -221,7 +221,7 @@ def test_weights() -> None:
     largest = frequencies.TopTexts(site("top", pa.string(), 100), by_value=True)
     largest.load(Rows((pa.array(["x" * 79, "y"]),), None, 2))
     assert largest.weights(one_frame(2)).tolist() == [2 * 80 // 8]
-    parts = splits.WindowSplit(site("window_split", pa.string(), ","), field=None)
+    parts = lists.WindowSplit(site("window_split", pa.string(), ","), field=None)
     parts.load(Rows((pa.array(["a,b,c", "d"]),), None, 2))
     assert parts.weights(one_frame(2)) is not None
     assert parts.evaluate(one_frame(2)).to_pylist() == [["d", "a", "b", "c"]]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.window.functions import FUNCTIONS
-from sqlext_operators.window.group_aggregate import GroupAggregateProcessor, GroupAggregateSpec, empty_group
+from sqlext_operators.window.operator import GroupAggregateProcessor, GroupAggregateSpec, empty_group
 from sqlext_operators.window.spec import Call
 from sqlext_operators.window.twins import TWINS, View
 

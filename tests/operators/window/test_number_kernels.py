@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlext_operators.window.kernels import number_text
-from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double, wrapped_integer
-from sqlext_operators.window.summands import split_doubles
+from sqlext_operators.window.kernels.sums import add_number, rounded_double, wrapped_integer
+from sqlext_operators.window.numbers import split_doubles
 
 from tests.properties import examples
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from sqlext_operators.sequences.piece import Piece, processed
+from sqlext_operators.sequences.sequence import Piece, processed
 
 
 class Keeper:

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
+
+from tests.operators.exchange.memory_chunks import MemoryChunks
 
 Rows = list[tuple[int, Any, int | None, Any]]
 CALLS = (Call("sum", ("v",), "s"), Call("count", ("v",), "n"), Call("count", (), "rows"))

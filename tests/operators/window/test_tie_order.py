@@ -7,8 +7,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from sqlext_operators.exchange.routing import KeyRouter
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter
 from sqlext_operators.sequences.sequence import FurtherKey, SequenceSpec
 
 from tests.operators.exchange.pieces import gather

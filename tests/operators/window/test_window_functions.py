@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlext_operators.columns.reshape import rows_without_columns
-from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.window.functions import FUNCTIONS, CallSite, FunctionTypeError, lookup
 from sqlext_operators.window.functions.types import sql_name
 from sqlext_operators.window.processor import WindowUnionProcessor

@@ -67,7 +67,7 @@ def expected(window: Window, call: Call, rows: list[Line]) -> list[Any]:
     constants = FUNCTIONS[call.function].complete_constants(call.constants)
     for group in dict.fromkeys(row.group for row in rows):
         sequence = [
-            reference.Row(row.order, row.source, tuple(row.values[name] for name in call.args))
+            reference.SequenceRow(row.order, row.source, tuple(row.values[name] for name in call.args))
             for row in rows
             if row.group == group and row.source in (0, *window.sources)
         ]

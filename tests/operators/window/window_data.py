@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import NULL_ORDER
-from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction
 from sqlext_operators.window.spec import Call, Frame, Window
 

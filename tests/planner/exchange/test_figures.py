@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.accumulators import Accumulator
 from sqlext_operators.exchange.profile import StepFigures, as_step
-from sqlext_planner.exchange.figures import Step, node_figures
+from sqlext_planner.exchange.figures import TaskStep, node_figures
 from sqlext_planner.exchange.measures import StatementMeasures
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 
@@ -49,7 +49,7 @@ def test_a_task_that_runs_twice_counts_once() -> None:
 
 
 def test_steps_of_a_node_are_added_up() -> None:
-    steps = [Step(0, None, "scatter"), Step(1, None, "scatter"), Step(2, None, "run")]
+    steps = [TaskStep(0, None, "scatter"), TaskStep(1, None, "scatter"), TaskStep(2, None, "run")]
     reports = {
         (0, 4, 0): figures(0, 1, **{"in": 10, "moved": 12, "moved bytes": 100}),
         (0, 4, 1): figures(0, 2, **{"in": 20, "moved": 24, "moved bytes": 200}),

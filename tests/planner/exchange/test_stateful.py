@@ -15,8 +15,7 @@ import pytest
 from pyspark.sql import Row
 from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch
-from sqlext_operators.exchange.chunk_cache import ChunkCache
-from sqlext_operators.exchange.chunks import decoded
+from sqlext_operators.exchange.chunks import ChunkCache, decoded
 from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec

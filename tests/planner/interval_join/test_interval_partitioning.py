@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from sqlext_operators.exchange.placed import PlacedRows
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, Kind
-from sqlext_operators.interval_join.tile_routing import TileRouter
-from sqlext_operators.interval_join.tiles import Tiles
+from sqlext_operators.interval_join.tiles import TileRouter, Tiles
 from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import PARTITIONERS as NAMES
 from sqlext_planner.config import Config
@@ -25,7 +24,7 @@ from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.choice import Partitioning
 from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Partitioner, PartitionPlan, Refused
+from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
 from sqlext_planner.exchange.partitioning.samples import with_keys
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.execution import IntervalJoinExec
@@ -76,7 +75,10 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
     order = sorted(SIDES, key=lambda side: side != owner)
     samples = [Sample(sample.hashes[side], None, len(sample.hashes[side]) * sample.weights[side]) for side in order]
     exchange = Exchange(
-        Loads.of(samples, least_share=0.001), join_demand(sample.spec.kind, sample), partitions, Options(slots=16)
+        Loads.of(samples, least_share=0.001),
+        join_demand(sample.spec.kind, sample),
+        partitions,
+        PartitionerOptions(slots=16),
     )
     own: dict[str, Partitioner] = {**PARTITIONERS, "time_range": TilePartitioner(sample, partitions)}
     return own[name].plan(exchange)

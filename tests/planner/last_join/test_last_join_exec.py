@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from sqlext_operators.last_join import reference
-from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
+from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
@@ -118,7 +118,7 @@ def twin(match: LastMatch, left: list[tuple[Any, ...]], right: list[tuple[Any, .
     terms = (match.residual.children or ()) if match.residual is not None else ()
     compared = [match.residual] if isinstance(match.residual, Compare) else list(terms)
     comparisons = tuple(
-        Comparison(term.left.name, _operator(term.op), term.right.name)
+        JoinComparison(term.left.name, _operator(term.op), term.right.name)
         for term in compared
         if isinstance(term, Compare) and isinstance(term.left, Column) and isinstance(term.right, Column)
     )

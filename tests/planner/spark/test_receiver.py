@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlext_operators.results.sender import LENGTH
+from sqlext_operators.results.text import LENGTH
 from sqlext_planner.spark import results
 
 PARTITIONS = 5

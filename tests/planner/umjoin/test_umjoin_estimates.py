@@ -21,7 +21,7 @@ from sqlext_planner.umjoin.choose.choice import (
 from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
 from sqlext_planner.umjoin.nodes import UMJoin
 
-from sqlext.analyzer import Options, analyze
+from sqlext.analyzer import AnalyzerOptions, analyze
 from sqlext.catalog import DictCatalog, FileCatalog
 from sqlext.explain.umjoins import umjoins_json
 from sqlext.run.pipeline import stage
@@ -51,7 +51,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def joined(sql: str, data: Path) -> tuple[UMJoin, FileCatalog]:
     catalog = FileCatalog(data)
-    plan = Optimizer().optimize(analyze(parse(sql), catalog, Options())).final
+    plan = Optimizer().optimize(analyze(parse(sql), catalog, AnalyzerOptions())).final
     (node,) = plan.collect(UMJoin)
     return node, catalog
 

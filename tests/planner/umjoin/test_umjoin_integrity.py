@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.reshape import stacked
-from sqlext_operators.exchange.routing import MatchRouter, Router
+from sqlext_operators.exchange.scatter import MatchRouter, Router
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec

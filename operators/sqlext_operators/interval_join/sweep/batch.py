@@ -12,8 +12,7 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointIndex, int64_column
 from sqlext_operators.interval_join.sweep.join import PairBuffers, Pairs, SweepJoin
 from sqlext_operators.interval_join.sweep.kernels.events import START
-from sqlext_operators.interval_join.sweep.residual import residual_range
-from sqlext_operators.interval_join.sweep.transforms import Sweep, point_sweep, sweeps_of
+from sqlext_operators.interval_join.sweep.transforms import Sweep, point_sweep, residual_range, sweeps_of
 
 #: Pairs a batch, 8 bytes each. Measured, LazyJoinByS, 200k x 200k rows, 200 active, 40M pairs (the kernel alone):
 #: 2**14 2.0 Gpairs/s, 2**17 2.7, 2**22 1.9 (the buffers leave the cache).
@@ -21,7 +20,7 @@ BATCH_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
-class Relation:
+class SweepSide:
     """One side: starts int64[n], ends int64[n] (None: points), key codes int64[n] (None: all equal).
 
     `ids` int32[m] are the rows that take part, those with start < end; docs/reference/periods.md, section 6.
@@ -56,7 +55,7 @@ class Relation:
         return self.ends if probe == START else self.starts
 
 
-def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None) -> Relation:
+def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None) -> SweepSide:
     """A side of a join; raises ValueError for arrays of different lengths and for 2**31 rows or more, TypeError for
     columns that are not whole numbers."""
     starts = int64_column(starts)
@@ -67,8 +66,8 @@ def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None)
     if len(starts) >= 1 << 31:
         raise ValueError("a side has fewer than 2**31 rows")
     if ends is None:
-        return Relation(starts, None, keys, np.arange(len(starts), dtype=np.int32))
-    return Relation(starts, ends, keys, np.flatnonzero(starts < ends).astype(np.int32))
+        return SweepSide(starts, None, keys, np.arange(len(starts), dtype=np.int32))
+    return SweepSide(starts, ends, keys, np.flatnonzero(starts < ends).astype(np.int32))
 
 
 class SweepPairs(Iterator[tuple[Int32s, Int32s]]):
@@ -77,12 +76,14 @@ class SweepPairs(Iterator[tuple[Int32s, Int32s]]):
     The arrays are views of two buffers: they hold a batch until the next one is requested.
     """
 
-    def __init__(self, left: Relation, right: Relation, sweeps: tuple[Sweep, ...], lazy: bool, batch_rows: int) -> None:
+    def __init__(
+        self, left: SweepSide, right: SweepSide, sweeps: tuple[Sweep, ...], lazy: bool, batch_rows: int
+    ) -> None:
         if (left.keys is None) != (right.keys is None):
             raise ValueError("both sides have keys or none has")
         self.dropped_left = left.dropped
         self.dropped_right = right.dropped
-        self._sides: dict[Side, Relation] = {"left": left, "right": right}
+        self._sides: dict[Side, SweepSide] = {"left": left, "right": right}
         self._buffers = PairBuffers(batch_rows, np.int32)
         self._batches = self._run(sweeps, lazy)
 

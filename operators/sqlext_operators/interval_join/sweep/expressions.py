@@ -26,10 +26,10 @@ Values = Mapping[str, float | None]
 CODE_NAMES = {EARLY_START: "early start", END: "end", START: "start", LATE_END: "late end"}
 
 
-class Expression(Protocol):
+class EndpointExpression(Protocol):
     """An expression of endpoint iterators."""
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """The expression with numbers for parameters; one without a value is infinite."""
 
     def open(self) -> EndpointIterator:
@@ -37,10 +37,10 @@ class Expression(Protocol):
 
 
 @dataclass(frozen=True)
-class Index:
+class AllEndpoints:
     """All endpoints."""
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """The same."""
         return self
 
@@ -53,13 +53,13 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Filter:
+class EndpointFilter:
     """Endpoints of one type."""
 
-    source: Expression
+    source: EndpointExpression
     code: int
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """With a source that has numbers."""
         return replace(self, source=self.source.given(values))
 
@@ -79,11 +79,11 @@ class Shifted:
     its time: the same in whole numbers, and correct even where delta + 1 or time + delta leaves int64.
     """
 
-    source: Expression
+    source: EndpointExpression
     amount: Shift
     code: int
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """With the parameter's number; infinite without one."""
         amount = self.amount
         if isinstance(amount, tuple):
@@ -109,10 +109,10 @@ class Shifted:
 class Merge:
     """The endpoints of two expressions."""
 
-    first: Expression
-    second: Expression
+    first: EndpointExpression
+    second: EndpointExpression
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """With sources that have numbers."""
         return Merge(self.first.given(values), self.second.given(values))
 
@@ -130,7 +130,7 @@ class FirstEnd:
 
     bound: Shifted
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """The index itself where no bound is given."""
         bound = self.bound.given(values)
         assert isinstance(bound, Shifted)
@@ -150,7 +150,7 @@ class SecondStart:
 
     bound: Shifted
 
-    def given(self, values: Values) -> Expression:
+    def given(self, values: Values) -> EndpointExpression:
         """The index itself where no bound is given."""
         bound = self.bound.given(values)
         assert isinstance(bound, Shifted)
@@ -164,9 +164,9 @@ class SecondStart:
         return f"SecondStart(Merge(Index, {self.bound}))"
 
 
-INDEX = Index()
-STARTS = Filter(INDEX, START)
-ENDS = Filter(INDEX, END)
+INDEX = AllEndpoints()
+STARTS = EndpointFilter(INDEX, START)
+ENDS = EndpointFilter(INDEX, END)
 
 #: [a, min(b, a + delta]] and (max(a, b - epsilon[, b]: the parameterised start preceding and end following joins.
 P_START = FirstEnd(Shifted(STARTS, (1, "delta"), LATE_END))

@@ -12,8 +12,7 @@ from sqlext_operators.interval_join.sweep.gapless import GaplessMap
 from sqlext_operators.interval_join.sweep.iterators import FilteringIterator, IndexIterator
 from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, START, EventArrays, interleave
 from sqlext_operators.interval_join.sweep.kernels.join import DONE, MAP_FULL, join_by_s
-from sqlext_operators.interval_join.sweep.residual import Residual
-from sqlext_operators.interval_join.sweep.transforms import Sweep
+from sqlext_operators.interval_join.sweep.transforms import Residual, Sweep
 
 Pairs = tuple[Ids, Ids]
 

@@ -25,7 +25,7 @@ from sqlext_operators.interval_join.sweep.kernels.pending import (
     add_pairs,
     end_tuples,
 )
-from sqlext_operators.interval_join.sweep.residual import Residual
+from sqlext_operators.interval_join.sweep.transforms import Residual
 
 _LEAST_CAPACITY = 64
 

@@ -20,7 +20,7 @@ from sqlext_operators.interval_join.sweep.kernels.events import START, EventArra
 from sqlext_operators.interval_join.sweep.transforms import START_PRECEDING, Sweep
 
 
-class Slices(NamedTuple):
+class SweptSlices(NamedTuple):
     """Windows (rows int32[n]) and the slices [low[i], high[i]) of places, int64[n], in the probe rows int32[m]."""
 
     windows: Int32s
@@ -34,7 +34,7 @@ Comparisons = tuple[Int64s, Int64s, npt.NDArray[np.uint8]]
 
 
 def sweep_slices(
-    slices: Slices, tested: Comparisons | None, out_windows: Int32s, out_probes: Int32s, lazy: bool
+    slices: SweptSlices, tested: Comparisons | None, out_windows: Int32s, out_probes: Int32s, lazy: bool
 ) -> Iterator[int]:
     """Fill the two buffers with rows of pairs for which all comparisons hold; gives how many, more than 0 each time."""
     if tested is None:
@@ -63,7 +63,7 @@ def _hold(tested: Comparisons, windows: Int32s, places: Int32s) -> npt.NDArray[n
 
 
 def _swept(
-    slices: Slices, windows: Int32s, probes: Int32s, buffers: PairBuffers, lazy: bool
+    slices: SweptSlices, windows: Int32s, probes: Int32s, buffers: PairBuffers, lazy: bool
 ) -> Iterator[tuple[Int32s, Int32s]]:
     """Pairs of a window and a probe under these names."""
     filled = slices.low < slices.high

@@ -14,8 +14,7 @@ from sqlext_operators.interval_join.sweep.gapless import GaplessMap
 from sqlext_operators.interval_join.sweep.join import PairBuffers, Pairs, SweepJoin
 from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, END, START, EventArrays, admit
 from sqlext_operators.interval_join.sweep.pending import PendingPairs
-from sqlext_operators.interval_join.sweep.residual import residual_range
-from sqlext_operators.interval_join.sweep.transforms import Sweep, sweeps_of
+from sqlext_operators.interval_join.sweep.transforms import Sweep, residual_range, sweeps_of
 
 _BATCH_ROWS = 1 << 16
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
 from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 from sqlext_operators.interval_join.sweep.expressions import (
-    Expression,
-    Filter,
+    AllEndpoints,
+    EndpointExpression,
+    EndpointFilter,
     FirstEnd,
-    Index,
     Merge,
     SecondStart,
     Shifted,
@@ -52,12 +52,12 @@ def _sum(time: int, amount: object) -> int:
     return min(max(time + int(amount), LEAST), GREATEST)
 
 
-def events_of(expression: Expression, intervals: Sequence[Interval]) -> Iterator[Event]:
+def events_of(expression: EndpointExpression, intervals: Sequence[Interval]) -> Iterator[Event]:
     """The events of an expression of endpoint iterators over intervals that are not empty."""
     match expression:
-        case Index():
+        case AllEndpoints():
             yield from index(intervals)
-        case Filter(source, code):
+        case EndpointFilter(source, code):
             yield from (event for event in events_of(source, intervals) if event[1] == code)
         case Shifted(source, amount, code):
             yield from ((_sum(time, amount), code, key) for time, _, key in events_of(source, intervals))

@@ -1,4 +1,5 @@
-"""The transforms table: which sweep finds a relation's pairs, and what is done to the endpoints of its active side.
+"""The transforms table: which sweep finds a relation's pairs, and what is done to the endpoints of its active side; and
+the residual of a sweep as a range: low <= (the probe's other endpoint) <= high, both from the active tuple's.
 
 A sweep goes over the events of both sides in the order of time. The active side's tuples are in the active set from
 their start event to their end event; each start (or end) of the other side, the probe, is paired with all that are in
@@ -7,12 +8,19 @@ it (docs/reference/sweeps.md, section 4). An expression of endpoint iterators gi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
-from sqlext_operators.interval_join.conditions import Condition
+import numpy as np
+
+from sqlext_operators.arrays import Int64s
+from sqlext_operators.interval_join.codes import GREATEST, LEAST
+from sqlext_operators.interval_join.conditions import MIRRORED, Condition, split_equalities
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.interval_join.sweep.events import shift_times
 from sqlext_operators.interval_join.sweep.expressions import (
     AMONG_ENDS,
     AT_END,
@@ -22,7 +30,7 @@ from sqlext_operators.interval_join.sweep.expressions import (
     INDEX,
     P_END,
     P_START,
-    Expression,
+    EndpointExpression,
 )
 from sqlext_operators.interval_join.sweep.kernels.events import END, START
 
@@ -55,12 +63,12 @@ class Sweep:
 
     algorithm: Algorithm
     active: Side
-    events: Expression
+    events: EndpointExpression
     residual: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepPlan:
     """How a relation's pairs are found: by one sweep, or by several with disjoint pairs.
 
     `by_ends` is used instead where only epsilon is given, `by_starts` where only delta is: the parameter then shortens
@@ -73,8 +81,10 @@ class Row:
     by_ends: Sweep | None = None
 
 
-def _row(algorithm: Algorithm, active: Side, events: Expression = INDEX, by_ends: Sweep | None = None) -> Row:
-    return Row((Sweep(algorithm, active, events),), by_ends=by_ends)
+def _row(
+    algorithm: Algorithm, active: Side, events: EndpointExpression = INDEX, by_ends: Sweep | None = None
+) -> SweepPlan:
+    return SweepPlan((Sweep(algorithm, active, events),), by_ends=by_ends)
 
 
 _LEFT_STARTS = Sweep(START_PRECEDING, "left", P_START)
@@ -85,7 +95,7 @@ _LEFT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "left", INDEX)
 _RIGHT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "right", INDEX)
 
 #: A row for each relation of interval_join/relations.py.
-ROWS: Mapping[str, Row] = {
+ROWS: Mapping[str, SweepPlan] = {
     "allen_before": _row(START_PRECEDING_STRICT, "left", FROM_END),
     "allen_after": _row(START_PRECEDING_STRICT, "right", FROM_END),
     "allen_meets": _row(START_PRECEDING, "left", AT_END),
@@ -105,11 +115,13 @@ ROWS: Mapping[str, Row] = {
     "iseql_start_preceded_by": _row(START_PRECEDING, "right", P_START),
     "iseql_end_following": _row(END_FOLLOWING, "left", P_END),
     "iseql_end_followed_by": _row(END_FOLLOWING, "right", P_END),
-    "iseql_left_overlap": Row((_LEFT_STARTS,), by_ends=_RIGHT_ENDS),
-    "iseql_right_overlap": Row((_LEFT_ENDS,), by_starts=_RIGHT_STARTS),
-    "iseql_during": Row((_RIGHT_STARTS,), by_ends=_RIGHT_ENDS),
-    "iseql_reverse_during": Row((_LEFT_STARTS,), by_ends=_LEFT_ENDS),
-    "period_overlaps": Row((Sweep(START_PRECEDING, "left", INDEX), Sweep(START_PRECEDING_STRICT, "right", INDEX))),
+    "iseql_left_overlap": SweepPlan((_LEFT_STARTS,), by_ends=_RIGHT_ENDS),
+    "iseql_right_overlap": SweepPlan((_LEFT_ENDS,), by_starts=_RIGHT_STARTS),
+    "iseql_during": SweepPlan((_RIGHT_STARTS,), by_ends=_RIGHT_ENDS),
+    "iseql_reverse_during": SweepPlan((_LEFT_STARTS,), by_ends=_LEFT_ENDS),
+    "period_overlaps": SweepPlan(
+        (Sweep(START_PRECEDING, "left", INDEX), Sweep(START_PRECEDING_STRICT, "right", INDEX))
+    ),
     "period_contains": _row(START_PRECEDING, "left", by_ends=_LEFT_ENDS),
     "period_equals": _row(START_PRECEDING, "left", AT_START),
     "period_precedes": _row(START_PRECEDING, "left", FROM_END),
@@ -169,3 +181,83 @@ def documented() -> list[tuple[str, str, str, str, str]]:
             residual = ", ".join(map(str, residual_of(sweep, RELATIONS[name].terms)))
             lines.append((name, sweep.algorithm.name + note, sweep.active, str(sweep.events), residual))
     return lines
+
+
+class Fate(IntEnum):
+    """What is known about a candidate when the first of its two tuples ends."""
+
+    OPEN, MATCH, NONE = range(3)
+
+
+@dataclass(frozen=True)
+class ResidualBound:
+    """The active tuple's value plus `shift`; the probe's value is not equal to it if `strict`."""
+
+    shift: float
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Bounds of the probe's value; -inf and inf shifts bound nothing."""
+
+    low: ResidualBound = ResidualBound(-math.inf, False)
+    high: ResidualBound = ResidualBound(math.inf, False)
+
+    def ranges(self, values: Int64s) -> tuple[Int64s, Int64s]:
+        """(lows, highs), both int64[n] and included, for active tuples with these values."""
+        lows = shift_times(values, self.low.shift)
+        highs = shift_times(values, self.high.shift)
+        if self.low.strict:
+            # nothing is above the greatest value: low and high exclude each other then
+            none = lows == GREATEST
+            lows = np.where(none, GREATEST, lows + 1 - none)
+            highs = np.where(none, LEAST, highs)
+        if self.high.strict:
+            none = highs == LEAST
+            highs = np.where(none, LEAST, highs - 1 + none)
+            lows = np.where(none, GREATEST, lows)
+        return lows, highs
+
+    @property
+    def probes_end_first(self) -> bool:
+        """Whether probes come first among ends of one time, so that the end that may decide knows of the other."""
+        return self.low.shift > -math.inf
+
+    def fate(self, active_first: bool) -> Fate:
+        """What is known when one tuple of a pair has ended and the other has not (both values are ends): the other's
+        end is later, or at the same time if that is looked at afterwards."""
+        later = active_first == self.probes_end_first
+        above = self.low.shift < 0 or (self.low.shift == 0 and not self.low.strict)
+        below = self.high.shift > 0 or (self.high.shift == 0 and not self.high.strict)
+        if active_first:  # the probe's value only grows from here
+            possible = self.high.shift > 0 if later else below
+            sure = self.high.shift == math.inf and (self.low.shift <= 0 if later else above)
+        else:
+            possible = self.low.shift < 0 if later else above
+            sure = self.low.shift == -math.inf and (self.high.shift >= 0 if later else below)
+        if not possible:
+            return Fate.NONE
+        return Fate.MATCH if sure else Fate.OPEN
+
+
+def residual_range(sweep: Sweep) -> Residual | None:
+    """The residual of a sweep whose parameters have numbers; None if there is none."""
+    if not sweep.residual:
+        return None
+    return Residual(*_bounds(sweep))
+
+
+def _bounds(sweep: Sweep) -> tuple[ResidualBound, ResidualBound]:
+    lows, highs = [Residual().low], [Residual().high]
+    for item in split_equalities(sweep.residual):
+        assert not isinstance(item.shift, tuple)
+        # left + shift < right bounds an active left side's right value, right - shift > left the other way round
+        operator = item.operator if sweep.active == "left" else MIRRORED[item.operator]
+        bound = ResidualBound(item.shift if sweep.active == "left" else -item.shift, item.is_strict)
+        (lows if operator in ("<", "<=") else highs).append(bound)
+    return _tightest(lows, 1), _tightest(highs, -1)
+
+
+def _tightest(bounds: Sequence[ResidualBound], sign: int) -> ResidualBound:
+    return max(bounds, key=lambda bound: (sign * bound.shift, bound.strict))

@@ -1,4 +1,7 @@
-"""Tries over sorted key codes: rows by several codes, and the distinct prefixes of these as nodes in flat arrays."""
+"""What stands before and behind a search of a multi-way join: tries over sorted key codes, rows by several codes and
+the distinct prefixes of these as nodes in flat arrays; the rows of bindings, products of slices, a buffer at a time;
+and coordinates of rows in the grid of cells.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from sqlext_operators.arrays import Int32s, Int64s, UInt8s
-from sqlext_operators.kernels.jit import jit
+from sqlext_operators.arrays import Int32s, Int64s, UInt8s, UInt64s
+from sqlext_operators.kernels.jit import jit, jit_without_allocation
+from sqlext_operators.kernels.key_hash import mix
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @jit
@@ -116,3 +122,88 @@ def fill_nodes(codes: Any, rows: Int32s, bases: Int64s, values: Int32s, starts: 
         ends[levels] += 1
     for level in range(levels):
         starts[ends[level]] = ends[level + 1]
+
+
+@jit_without_allocation
+def fill_products(
+    low: Any,
+    high: Any,
+    counts: Int64s,
+    bindings: int,
+    repeated: bool,
+    rows: Int32s,
+    state: Int64s,
+    out: Any,
+    out_counts: Int64s,
+) -> int:
+    """Write the rows of the first `bindings` bindings until the buffers are full; returns how many.
+
+    A binding's rows are all combinations of rows[low[c, b]:high[c, b]] over the columns c, with -1 for an empty slice;
+    its count comes with each of them in out_counts; with `repeated`, each row comes that often instead. out
+    int32[columns, capacity], out_counts int64[capacity]. state int64[columns + 2] = the binding, and the place in each
+    slice and in the repetition, to continue from; zeros at first. After the last call, state[0] is `bindings`.
+    """
+    columns, capacity = len(out), len(out_counts)
+    digits = state[1:]
+    b = state[0]
+    count = 0
+    while b < bindings and count < capacity:
+        times = counts[b] if repeated else 1
+        longest, length = columns, times
+        for c in range(columns):
+            if high[c, b] - low[c, b] > length:
+                longest, length = c, high[c, b] - low[c, b]
+        run = min(length - digits[longest], capacity - count)
+        for c in range(columns):
+            at = low[c, b] + digits[c]
+            if c == longest:
+                _copy(rows[at : at + run], out[c, count : count + run])
+            else:
+                _repeat(rows[at] if high[c, b] > low[c, b] else np.int32(-1), out[c, count : count + run])
+        _repeat(counts[b], out_counts[count : count + run])
+        count += run
+        digits[longest] += run
+        if digits[longest] == length:
+            digits[longest] = 0
+            b += _carried(low, high, times, b, longest, digits)
+    state[0] = b
+    return count
+
+
+@jit_without_allocation
+def _carried(low: Any, high: Any, times: int, b: int, longest: int, digits: Int64s) -> int:
+    """Count up by one in the digits other than the `longest`; returns 1 if all of them are back at 0."""
+    columns = len(low)
+    for c in range(columns + 1):
+        if c == longest:
+            continue
+        digits[c] += 1
+        if digits[c] < (times if c == columns else high[c, b] - low[c, b]):
+            return 0
+        digits[c] = 0
+    return 1
+
+
+@jit_without_allocation
+def _repeat(value: Any, out: Any) -> None:
+    for k in range(len(out)):
+        out[k] = value
+
+
+@jit_without_allocation
+def _copy(values: Int32s, out: Int32s) -> None:
+    for k in range(len(out)):
+        out[k] = values[k]
+
+
+@jit_without_allocation
+def add_coordinates(hashes: UInt64s, dimension: int, share: int, stride: int, cells: Int32s) -> None:
+    """Add to cells[i] the coordinate of a key with this hash in a dimension of `share` places, times `stride`.
+
+    The hash is mixed with the number of the dimension, so that the coordinates of one value in two dimensions are
+    independent, as are those of the hash's own bits.
+    """
+    salt = np.uint64(dimension + 1) * _GOLDEN
+    for i in range(len(hashes)):
+        mixed = mix(hashes[i] + salt)
+        cells[i] += np.int32(((mixed >> np.uint64(32)) * np.uint64(share)) >> np.uint64(32)) * np.int32(stride)

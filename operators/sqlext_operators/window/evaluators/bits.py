@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import fixed_width, to_array, truth, valid_mask
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.prefix import PrefixCounts
+from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding import sliding_or

@@ -1,4 +1,6 @@
-"""The functions by category: count_cate, sum_cate_where, top_n_value_avg_cate_where, top_n_key_ratio_cate, ..."""
+"""The functions by category, count_cate, sum_cate_where, top_n_value_avg_cate_where, top_n_key_ratio_cate, ...: what
+they compute for each category, how it is passed to the kernels, and the texts that come back.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,34 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Int64s
-from sqlext_operators.columns.codes import ranked
-from sqlext_operators.columns.flat import usable, valid_mask
+from sqlext_operators.columns.codes import order_codes, ranked
+from sqlext_operators.columns.flat import fixed_width, truth, usable, valid_mask
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.category_aggregates import Aggregate, Loaded, sum_type
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
 from sqlext_operators.window.kernels import category_texts as texts
-from sqlext_operators.window.kernels.category_values import Totals, keep_rows
-from sqlext_operators.window.kernels.number_text import DOUBLE_SCRATCH
-from sqlext_operators.window.summands import Span
+from sqlext_operators.window.kernels.category_values import (
+    COUNT,
+    DOUBLE_SUM,
+    EXTREME,
+    INTEGER_SUM,
+    MEAN,
+    NO_CODE,
+    CategoryTotals,
+    Measure,
+    RowValues,
+    keep_rows,
+)
+from sqlext_operators.window.kernels.number_text import DOUBLE_SCRATCH, INTEGER_BYTES
+from sqlext_operators.window.numbers import LimbSpan, digits, split_doubles
 from sqlext_operators.window.texts import Texts, value_texts
 
+#: A sign, a point and six decimals.
+_FRACTION_BYTES = 8
+_NONE = np.zeros(0, np.int64)
+_NO_SPECIAL = np.zeros(0, np.uint8)
 #: Texts of values up to this length are kept for each category, longer ones (of doubles above 1e15) are not.
 _KEPT_WIDTH = 32
 #: Bytes that the output begins with for each row; it is doubled when full.
@@ -33,16 +49,112 @@ _WEIGHT_BYTES = 8
 
 
 @dataclass(frozen=True)
+class CategoryRows:
+    """The buffer's rows as the kernels take them; `width`: the most bytes of a value's text."""
+
+    rows: RowValues
+    measure: Measure
+    span: LimbSpan
+    is_double: bool
+    width: int
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether the totals are extremes."""
+        return self.measure.kind == EXTREME
+
+    def empty_totals(self, count: int) -> CategoryTotals:
+        """Totals of `count` categories with nothing in them, and without queues."""
+        nothing = np.zeros((0, 0), np.int64)
+        has_sums = self.measure.kind in (INTEGER_SUM, DOUBLE_SUM, MEAN)
+        return CategoryTotals(
+            counts=np.zeros(count, np.int64),
+            limbs=np.zeros((count, self.span.limbs), np.int64) if has_sums else nothing,
+            specials=np.zeros((count, 3), np.int64) if has_sums else nothing,
+            best=np.full(count, NO_CODE) if self.is_extreme else _NONE,
+            starts=_NONE,
+            heads=nothing,
+            tails=nothing,
+            queues=nothing,
+        )
+
+
+def sum_type(site: CallSite) -> pa.DataType:
+    """The type of a sum by category: in OpenMLDB that of the values, else Spark's."""
+    dtype = site.types[0]
+    if site.openmldb:
+        return dtype
+    return pa.float64() if pa.types.is_floating(dtype) else pa.int64()
+
+
+class CategoryAggregate:
+    """One of count, sum, avg, min, max and ratio, over values of a type."""
+
+    def __init__(self, name: str, site: CallSite) -> None:
+        self.name = name
+        self.dtype = site.types[0]
+        #: The type that sums have; it decides when they overflow.
+        self.sum_type = sum_type(site)
+        self.checked = site.ansi
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the condition is averaged, instead of choosing the rows."""
+        return self.name == "ratio"
+
+    def load(
+        self, values: pa.Array, condition: pa.Array | None, category: Int64s, kept: LimbSpan | None
+    ) -> CategoryRows:
+        """`category` int64[n], -1 for rows that do not count; `kept`: the span of the folded values, if any."""
+        if self.name == "count":
+            return self._loaded(COUNT, RowValues(category, _NONE, _NONE, _NO_SPECIAL), LimbSpan(), INTEGER_BYTES)
+        if condition is not None:
+            rows = RowValues(category, truth(condition).astype(np.int64), _NONE, _NO_SPECIAL)
+            return self._loaded(MEAN, rows, LimbSpan(), 1 + _FRACTION_BYTES)
+        if self.name in ("min", "max"):
+            return self._extreme(values, category, kept)
+        if pa.types.is_floating(self.dtype):
+            return self._double_sum(values, category, kept)
+        rows = RowValues(category, fixed_width(values).astype(np.int64), _NONE, _NO_SPECIAL)
+        if self.name == "sum":
+            return self._loaded(INTEGER_SUM, rows, LimbSpan(), INTEGER_BYTES)
+        return self._loaded(MEAN, rows, LimbSpan(), INTEGER_BYTES + _FRACTION_BYTES)
+
+    def _extreme(self, values: pa.Array, category: Int64s, kept: LimbSpan | None) -> CategoryRows:
+        codes = order_codes(values)
+        rows = RowValues(category, ~codes if self.name == "max" else codes.copy(), _NONE, _NO_SPECIAL)
+        if not pa.types.is_floating(self.dtype):
+            return self._loaded(EXTREME, rows, LimbSpan(), INTEGER_BYTES)
+        span = split_doubles(fixed_width(values).astype(np.float64), category >= 0).span
+        span = span if kept is None else span.union(kept)
+        return self._loaded(EXTREME, rows, span, digits(span.top) + _FRACTION_BYTES)
+
+    def _double_sum(self, values: pa.Array, category: Int64s, kept: LimbSpan | None) -> CategoryRows:
+        parts = split_doubles(fixed_width(values).astype(np.float64), category >= 0)
+        span = parts.span if kept is None else parts.span.union(kept)
+        shift = parts.shift + (parts.span.base - span.base)
+        rows = RowValues(category, parts.mantissa, shift, parts.special)
+        kind = DOUBLE_SUM if self.name == "sum" else MEAN
+        return self._loaded(kind, rows, span, span.sum_digits + _FRACTION_BYTES)
+
+    def _loaded(self, kind: int, rows: RowValues, span: LimbSpan, width: int) -> CategoryRows:
+        is_double = kind in (DOUBLE_SUM, MEAN) or (kind == EXTREME and pa.types.is_floating(self.dtype))
+        bits = self.sum_type.bit_width if kind in (INTEGER_SUM, DOUBLE_SUM) else 64
+        measure = Measure(kind, span.base, bits, self.checked, self.name == "max")
+        return CategoryRows(rows, measure, span, is_double, width)
+
+
+@dataclass(frozen=True)
 class _Kept:
     """What the folded rows of an unbounded window add up to: their categories, and one row of the arrays of
-    `Totals` for each."""
+    `CategoryTotals` for each."""
 
     keys: pa.Array
     counts: Int64s
     limbs: Int64s
     specials: Int64s
     best: Int64s
-    span: Span
+    span: LimbSpan
 
 
 class CategoryTexts(Evaluator):
@@ -54,7 +166,7 @@ class CategoryTexts(Evaluator):
 
     def __init__(self, site: CallSite, aggregate: str, order: str) -> None:
         super().__init__(site)
-        self.aggregate = Aggregate(aggregate, site)
+        self.aggregate = CategoryAggregate(aggregate, site)
         self.order = order
         self.n = -1 if order == "keys" else int(site.constants[0] or 0)
         self.kept: _Kept | None = None
@@ -88,7 +200,7 @@ class CategoryTexts(Evaluator):
         self._listing.touched[: len(self._kept_codes)] = self._kept_codes
         self._listing.is_touched[self._kept_codes] = True
 
-    def _state(self, loaded: Loaded, *, with_queues: bool) -> Totals:
+    def _state(self, loaded: CategoryRows, *, with_queues: bool) -> CategoryTotals:
         """The totals of the folded rows, with nothing in the slices."""
         category, count = loaded.rows.category, len(self._keys)
         totals = loaded.empty_totals(count)
@@ -111,7 +223,7 @@ class CategoryTexts(Evaluator):
                 totals.best[places] = self.kept.best
         return totals
 
-    def _list(self, loaded: Loaded) -> texts.Listing:
+    def _list(self, loaded: CategoryRows) -> texts.Listing:
         keys = Texts.of(value_texts(self._keys, self.site.time_zone))
         self._longest = keys.longest
         count = len(self._keys)
@@ -160,12 +272,12 @@ class CategoryTexts(Evaluator):
             pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(self._out[:size].copy())]
         )
 
-    def _slices(self, frames: Frames) -> texts.Slices:
+    def _slices(self, frames: Frames) -> texts.FrameSlices:
         none = np.zeros(len(frames), np.int64)
         lo2, hi2 = (none, none) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
         own: Int64s = none - 1 if frames.own is None else np.where(frames.own, frames.row, -1)
         index = none[:0] if self._rows.candidates is None else self._rows.candidates
-        return texts.Slices(frames.lo, frames.hi, lo2, hi2, own, frames.fresh, index)
+        return texts.FrameSlices(frames.lo, frames.hi, lo2, hi2, own, frames.fresh, index)
 
     def _grow(self) -> None:
         if len(self._out) == _MOST_BYTES:

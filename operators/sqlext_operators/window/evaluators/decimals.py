@@ -10,8 +10,7 @@ import pyarrow as pa
 from sqlext_operators.arrays import Bools, Int64s, UInt64s
 from sqlext_operators.columns.flat import limbs, to_decimals, usable
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums
+from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, PrefixSums, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name

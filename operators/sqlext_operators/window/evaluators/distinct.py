@@ -1,21 +1,30 @@
-"""distinct_count, and the number of distinct values that are not NULL."""
+"""distinct_count, and the number of distinct values that are not NULL; sum and avg of distinct values: exact limbs of
+each value, added when it comes into the frame and taken out again.
+"""
 
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import dense_codes, own_codes
-from sqlext_operators.columns.flat import fixed_width, valid_mask
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.prefix import PrefixCounts
+from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals, valid_mask
+from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, Rows, split
+from sqlext_operators.window.evaluators.decimals import check_fits, divide, joined_limbs, split_limbs, within_precision
+from sqlext_operators.window.evaluators.frequencies import ValueCounts
+from sqlext_operators.window.evaluators.sums import interval_mean, mean, sum_overflow
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
 from sqlext_operators.window.kernels.sliding import sliding_distinct
+from sqlext_operators.window.kernels.sums import number_limbs, rounded_doubles, sliding_distinct_sum
+from sqlext_operators.window.numbers import split_doubles
 
 
 class DistinctCount(Evaluator):
@@ -31,7 +40,7 @@ class DistinctCount(Evaluator):
         super().__init__(site)
         self.skip_nulls = skip_nulls
         self._nulls: PrefixCounts | None = None
-        self.known: _SortedCodes | _Values | None = None
+        self.known: _SortedCodes | _DistinctValues | None = None
 
     @property
     def kept_values(self) -> int:
@@ -71,7 +80,7 @@ class DistinctCount(Evaluator):
         places = self._rows.places(end)[start:]
         values = self._array.take(pa.array(places if self._mask is None else places[self._mask[places]]))
         if self.known is None:
-            self.known = _Values() if own_codes(values) is None else _SortedCodes()
+            self.known = _DistinctValues() if own_codes(values) is None else _SortedCodes()
         self.known.add(values)
 
 
@@ -107,7 +116,7 @@ class _SortedCodes:
         return places, known
 
 
-class _Values:
+class _DistinctValues:
     """Distinct values of any type, as they are."""
 
     def __init__(self) -> None:
@@ -166,3 +175,73 @@ def _filled_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
     values = array.dictionary if place >= 0 else pa.concat_arrays([array.dictionary, empty])
     places = pc.fill_null(array.indices, pa.scalar(place if place >= 0 else len(values) - 1, array.indices.type))
     return pa.DictionaryArray.from_arrays(places, values)
+
+
+class DistinctTotals(ValueCounts):
+    """The sum of the distinct values in each frame, or their mean. A value that has left leaves no trace."""
+
+    def __init__(self, site: CallSite, *, average: bool) -> None:
+        super().__init__(site)
+        self.average = average
+
+    def prepare(self) -> None:
+        self._parts = np.ascontiguousarray(np.stack(self._split(), axis=1))
+        self._sums = np.append(self._parts[self.permanent].sum(axis=0), len(self.permanent)).astype(np.int64)
+        self._cursor = np.array([0, 0, 0, 0, 1], np.int64)
+
+    def _split(self) -> list[Int64s]:
+        dtype, values = self.site.types[0], self.values
+        if pa.types.is_decimal(dtype):
+            return split_limbs(*limbs(values), is_short=False)
+        if not pa.types.is_floating(dtype):
+            return list(split(fixed_width(values).astype(np.int64)))
+        numbers = split_doubles(fixed_width(values).astype(np.float64), np.ones(len(values), np.bool_))
+        self._base = numbers.span.base
+        parts = np.zeros((len(values), numbers.span.limbs), np.int64)
+        number_limbs(numbers.mantissa, numbers.shift, parts)
+        special = numbers.special if len(numbers.special) else np.zeros(len(values), np.uint8)
+        return [*parts.T, *(special == kind for kind in (NAN, INFINITY, MINUS_INFINITY))]
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        out = np.empty((len(frames), self._parts.shape[1]), np.int64)
+        count = np.empty(len(frames), np.int64)
+        given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh, self.permanent
+        sliding_distinct_sum(*given, self._parts, self.counts, self._cursor, self._sums, count, out)
+        dtype = self.site.types[0]
+        if pa.types.is_decimal(dtype):
+            return self._decimals(out, count)
+        return self._doubles(out, count) if pa.types.is_floating(dtype) else self._integers(out, count)
+
+    def _integers(self, out: Int64s, count: Int64s) -> pa.Array:
+        low, high = out[:, 0] & 0xFFFFFFFF, out[:, 1] + (out[:, 0] >> 32)
+        dtype = self.site.result_type
+        if self.average:
+            if pa.types.is_duration(dtype):
+                return interval_mean(low, high, count, dtype)
+            return mean(high.astype(np.float64) * 2.0**32 + low, count)
+        total = (high << 32) | low
+        narrow: npt.NDArray[Any] = total.astype(f"int{dtype.bit_width}")
+        is_checked = self.site.ansi or pa.types.is_duration(dtype)
+        if is_checked and (((high >> 31) != (high >> 63)) | (narrow != total)).any():
+            raise sum_overflow(self.site)
+        return to_array(narrow, count > 0, dtype)
+
+    def _doubles(self, out: Int64s, count: Int64s) -> pa.Array:
+        total = np.empty(len(out), np.float64)
+        rounded_doubles(np.ascontiguousarray(out[:, :-3]), self._base, np.ascontiguousarray(out[:, -3:]), total)
+        if self.average:
+            return mean(total, count)
+        dtype = self.site.result_type
+        with np.errstate(over="ignore"):
+            return to_array(total.astype(np.float32 if dtype == pa.float32() else np.float64), count > 0, dtype)
+
+    def _decimals(self, out: Int64s, count: Int64s) -> pa.Array:
+        low, high, fits = joined_limbs(list(out.T), is_short=False)
+        valid, dtype = count > 0, self.site.result_type
+        if self.average:
+            scale = 10 ** (dtype.scale - self.site.types[0].scale)
+            low, high, divided = divide(low, high, scale, np.where(valid, count, 1))
+            fits &= divided
+        fits &= within_precision(low, high, dtype.precision)
+        check_fits(fits | ~valid, self.site)
+        return to_decimals(low, high, fits & valid, dtype)

@@ -9,57 +9,35 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import to_array, usable
-from sqlext_operators.window.doubles import Doubles, doubles
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.base import Evaluator, QueuedStates, Rows, SliceQueue
 from sqlext_operators.window.evaluators.sums import FloatAverage, IntegerAverage
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import sliding_fold as kernel
+from sqlext_operators.window.numbers import Doubles, doubles
 
 
-class _Queue:
-    """The state of `sliding_fold` for one slice of the frames; places are candidates of the buffer."""
+class _FoldQueue(SliceQueue):
+    """The state of `sliding_fold`."""
 
     def __init__(self, kind: int, rate: float) -> None:
         self.kind, self.rate = kind, rate
         self.width = kernel.WIDTHS[kind]
-        self.cursor = np.array([0, 0, kernel.UNSET], np.int64)
-        self.back = np.array([kernel.empty_state(kind)[: self.width]])
-        self.suffix = np.empty((0, self.width))
+        super().__init__(np.array([kernel.empty_state(kind)[: self.width]]), np.empty((0, self.width)))
 
-    def states(self, values: _Values, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
+    def states(self, values: _FoldValues, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
         """float64[m, width], the state of each slice."""
-        count = len(values.usable)
-        if count > len(self.suffix):
-            grown = np.empty((count, self.width))
-            grown[: len(self.suffix)] = self.suffix
-            self.suffix = grown
+        self.grow(len(values.usable))
         out = np.empty((len(lo), self.width))
-        kernel.sliding_fold(
-            self.kind, self.rate, *values.columns, lo, hi, fresh, self.cursor, self.back, self.suffix, out
-        )
+        state = self.cursor, self.back, self.suffix[0]
+        kernel.sliding_fold(self.kind, self.rate, *values.columns, lo, hi, fresh, *state, out)
         return out
 
-    def fold(self, values: _Values, start: int, end: int) -> None:
-        """Add those of the candidates [start, end) that no frame has held so far; they stay in all later ones."""
-        if self.cursor[kernel.END] == kernel.UNSET:
-            self.cursor[:] = start
-        known = int(self.cursor[kernel.END])
-        if end > known:
-            kernel.fold_forward(self.kind, self.rate, *values.columns, known, end, self.back)
-            self.cursor[kernel.END] = end
-
-    def shift(self, count: int, *, unbounded: bool) -> None:
-        """The first `count` candidates leave the buffer."""
-        self.suffix = self.suffix[count:]
-        if self.cursor[kernel.END] == kernel.UNSET:
-            return
-        self.cursor -= count
-        if unbounded:
-            np.maximum(self.cursor, 0, out=self.cursor)
+    def add(self, values: _FoldValues, start: int, end: int) -> None:
+        kernel.fold_forward(self.kind, self.rate, *values.columns, start, end, self.back)
 
 
-class _Values:
+class _FoldValues:
     """Numbers as the kernels take them; of all rows of the buffer, or of some."""
 
     def __init__(self, numbers: Doubles, mask: Bools) -> None:
@@ -67,29 +45,28 @@ class _Values:
         self.usable = mask
         self.columns = (numbers.value, numbers.low, mask)
 
-    def take(self, places: Int64s) -> _Values:
+    def take(self, places: Int64s) -> _FoldValues:
         """Those at `places`."""
         low = self.numbers.low
         numbers = Doubles(self.numbers.value[places], low[places] if len(low) else low, self.numbers.divisor)
-        return _Values(numbers, self.usable[places])
+        return _FoldValues(numbers, self.usable[places])
 
 
-class Fold(Evaluator):
+class Fold(QueuedStates[_FoldQueue]):
     """A state of each frame, from which a double is computed."""
 
     kind: int
     rate = 0.0
+    divisor = 1.0
 
-    def __init__(self, site: CallSite) -> None:
-        super().__init__(site)
-        self.divisor = 1.0
-        self.forget()
+    def queue(self) -> _FoldQueue:
+        return _FoldQueue(self.kind, self.rate)
 
     def load(self, rows: Rows) -> None:
         numbers = doubles(rows.args[0])
         mask = usable(rows.args, self.site.condition)
         self.divisor = numbers.divisor
-        self._all = _Values(numbers, np.ones(rows.count, np.bool_) if mask is None else mask)
+        self._all = _FoldValues(numbers, np.ones(rows.count, np.bool_) if mask is None else mask)
         self._chosen = self._all if rows.candidates is None else self._all.take(rows.candidates)
 
     def states(self, frames: Frames) -> Float64s:
@@ -107,18 +84,8 @@ class Fold(Evaluator):
         """The states of the rows themselves, where they are in the frame."""
         chosen = self._all.take(rows)
         places: Int64s = np.arange(len(rows))
-        values = _Values(chosen.numbers, chosen.usable & is_in)
-        return _Queue(self.kind, self.rate).states(values, places, places + 1, np.ones(len(rows), np.bool_))
-
-    def forget(self) -> None:
-        self._queues = (_Queue(self.kind, self.rate), _Queue(self.kind, self.rate))
-
-    def fold(self, start: int, end: int) -> None:
-        self._queues[0].fold(self._chosen, start, end)
-
-    def shift(self, count: int) -> None:
-        self._queues[0].shift(count, unbounded=self.site.unbounded)
-        self._queues[1].shift(count, unbounded=False)
+        values = _FoldValues(chosen.numbers, chosen.usable & is_in)
+        return self.queue().states(values, places, places + 1, np.ones(len(rows), np.bool_))
 
 
 class Deviation(Fold):

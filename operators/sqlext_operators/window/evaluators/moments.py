@@ -13,62 +13,40 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import to_array, valid_mask
-from sqlext_operators.window.doubles import doubles
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.filtered import Filtered
+from sqlext_operators.window.evaluators.base import Evaluator, Filtered, QueuedStates, Rows, SliceQueue
 from sqlext_operators.window.evaluators.sums import average
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import sliding_states as kernel
+from sqlext_operators.window.numbers import doubles
 
 
-class _Queue:
-    """The state of `sliding_states` for one slice of the frames; places are candidates of the buffer."""
+class _StateQueue(SliceQueue):
+    """The state of `sliding_states`."""
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
         width = kernel.WIDTHS[kind]
-        self.cursor = np.array([0, 0, kernel.UNSET], np.int64)
-        self.back = np.zeros((1, width))
-        self.suffix: Float64s = np.empty((0, width))
+        super().__init__(np.zeros((1, width)), np.empty((0, width)))
 
     def states(self, rows: Float64s, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
         """float64[m, width], the state of each slice."""
-        if len(rows) > len(self.suffix):
-            grown: Float64s = np.empty(rows.shape)
-            grown[: len(self.suffix)] = self.suffix
-            self.suffix = grown
+        self.grow(len(rows))
         out = np.empty((len(lo), rows.shape[1]))
-        kernel.sliding_states(self.kind, rows, lo, hi, fresh, self.cursor, self.back, self.suffix, out)
+        kernel.sliding_states(self.kind, rows, lo, hi, fresh, self.cursor, self.back, self.suffix[0], out)
         return out
 
-    def fold(self, rows: Float64s, start: int, end: int) -> None:
-        """Add those of the candidates [start, end) that no frame has held so far; they stay in all later ones."""
-        if self.cursor[kernel.END] == kernel.UNSET:
-            self.cursor[:] = start
-        known = int(self.cursor[kernel.END])
-        if end > known:
-            kernel.fold_forward(self.kind, rows, known, end, self.back)
-            self.cursor[kernel.END] = end
-
-    def shift(self, count: int, *, unbounded: bool) -> None:
-        """The first `count` candidates leave the buffer."""
-        self.suffix = self.suffix[count:]
-        if self.cursor[kernel.END] == kernel.UNSET:
-            return
-        self.cursor -= count
-        if unbounded:
-            np.maximum(self.cursor, 0, out=self.cursor)
+    def add(self, rows: Float64s, start: int, end: int) -> None:
+        kernel.fold_forward(self.kind, rows, start, end, self.back)
 
 
-class States(Evaluator):
+class States(QueuedStates[_StateQueue]):
     """A state of each frame, from which a number is computed."""
 
     kind: int
 
-    def __init__(self, site: CallSite) -> None:
-        super().__init__(site)
-        self.forget()
+    def queue(self) -> _StateQueue:
+        return _StateQueue(self.kind)
 
     def singles(self, rows: Rows) -> Float64s:
         """float64[n, width], the state of each row by itself; zeros where it does not count."""
@@ -88,16 +66,6 @@ class States(Evaluator):
             more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
             kernel.merge_rows(self.kind, found, more, np.arange(len(found)))
         return found.T
-
-    def forget(self) -> None:
-        self._queues = (_Queue(self.kind), _Queue(self.kind))
-
-    def fold(self, start: int, end: int) -> None:
-        self._queues[0].fold(self._chosen, start, end)
-
-    def shift(self, count: int) -> None:
-        self._queues[0].shift(count, unbounded=self.site.unbounded)
-        self._queues[1].shift(count, unbounded=False)
 
 
 def _numbers(array: pa.Array) -> tuple[Float64s, Float64s | float, float]:

@@ -1,4 +1,7 @@
-"""first_value, last_value, lag, lead and frame_at: functions whose result is the value of one row."""
+"""Functions whose result is the value of one row: first_value, last_value, lag, lead, frame_at, nth_value, and
+nth_value_where: of the n-th row for which a condition is true; and count_where_at: how many rows of the frame equal its
+n-th newest row.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Int64s
-from sqlext_operators.columns.flat import take, valid_mask
+from sqlext_operators.columns.codes import dense_codes
+from sqlext_operators.columns.compact import plain_column, plain_type
+from sqlext_operators.columns.flat import take, truth, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.sliding import sliding_matches
 
 
 class _OneRow(Evaluator):
@@ -189,3 +195,168 @@ def _buffer_places(places: Int64s, candidates: Int64s | None) -> Int64s:
     if candidates is None or not len(candidates):
         return places
     return np.where(places < 0, -1, candidates[places])
+
+
+class NthWhere(Evaluator):
+    """Through counts of the matching rows before each place: any n costs the same.
+
+    For an unbounded window it keeps how many folded rows match and the n-th match or, for a negative n, the last
+    -n matches.
+    """
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.n = int(site.constants[0] or 0)
+        self.reset()
+
+    def load(self, rows: Rows) -> None:
+        self._rows = rows
+        array = rows.args[0]
+        self._array = pa.concat_arrays([array, self.kept]) if self.kept is not None else array
+        self._matches = self.matches(rows)
+        chosen = self._matches if rows.candidates is None else self._matches[rows.candidates]
+        self._before = np.append(0, np.cumsum(chosen, dtype=np.int64))
+        places = np.flatnonzero(chosen)
+        self._places: Int64s = places if rows.candidates is None else rows.candidates[places]
+
+    def matches(self, rows: Rows) -> Bools:
+        """bool[buffer rows], the rows that count."""
+        return truth(rows.args[1])
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        places: Int64s = np.full(len(frames), -1)
+        if self.n == 0:
+            return take(self._array, places)
+        folded: Int64s = np.zeros(len(frames), np.int64)
+        folded[: frames.carried()] = self.folded
+        kept = np.arange(self.folded) + self._rows.count if self.n < 0 else np.full(1, self._rows.count)
+        parts = [(folded, np.zeros(len(frames), np.int64), kept)]
+        parts.append((self._before[frames.hi] - self._before[frames.lo], self._before[frames.lo], self._places))
+        if frames.own is not None:
+            own = frames.own & self._matches[frames.row]
+            parts.append((own.astype(np.int64), np.arange(len(frames)), frames.row))
+        if frames.lo2 is not None and frames.hi2 is not None:
+            first = self._before[frames.lo2]
+            parts.append((self._before[frames.hi2] - first, first, self._places))
+        wanted = np.full(len(frames), self.n - 1)
+        if self.n < 0:
+            wanted = np.sum([count for count, _, _ in parts], axis=0) + self.n
+        for count, first, rows in parts:
+            found = np.flatnonzero((wanted >= 0) & (wanted < count))
+            places[found] = rows[np.minimum(first[found] + wanted[found], len(rows) - 1)]
+            wanted = wanted - count
+        return take(self._array, places)
+
+    def reset(self) -> None:
+        self.folded = 0
+        self.kept: pa.Array | None = None
+
+    def fold(self, start: int, end: int) -> None:
+        matches = self._places[self._before[start] : self._before[end]]
+        if self.n > 0:
+            if self.folded < self.n <= self.folded + len(matches):
+                self.kept = self._array.take(pa.array(matches[self.n - 1 - self.folded :][:1]))
+            self.folded += len(matches)
+        elif self.n < 0 and len(matches):
+            values = self._array.take(pa.array(matches))
+            known = values if self.kept is None else pa.concat_arrays([self.kept, values])
+            self.kept = known.slice(max(0, len(known) + self.n))
+            self.folded = len(self.kept)
+
+
+class NthValue(NthWhere):
+    """Every row counts, or every row with a value."""
+
+    def matches(self, rows: Rows) -> Bools:
+        mask = valid_mask(rows.args[0]) if self.site.constants[1] else None
+        return np.ones(rows.count, np.bool_) if mask is None else mask
+
+
+class CountWhereAt(Evaluator):
+    """Rows with a value whose left side equals the right side of the frame's n-th newest row; NULL if there is none.
+
+    A counted map of the left sides' codes: O(1) for each row that enters or leaves, whatever the frame's length.
+    For an unbounded window it keeps the distinct left sides of the folded rows, with their numbers.
+    """
+
+    takes_dictionaries = True
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.n = int(site.constants[0] or 0)
+        self.null_safe = bool(site.constants[1])
+        self.newest = self.n + 1
+        self.folded: pa.Array | None = None
+        self.folded_counts: Int64s = np.zeros(0, np.int64)
+
+    @property
+    def kept_values(self) -> int:
+        return len(self.folded_counts)
+
+    def load(self, rows: Rows) -> None:
+        self._rows = rows
+        left, right = rows.args[-2:]
+        others = [] if right is left else [right]  # x = at(x, 0): the column is encoded once
+        if self.folded is None:
+            codes, count = rows.shared(_codes_with_null, left, *others)
+        else:
+            codes, count = _codes_with_null(left, *others, self.folded)
+        self._null = int(codes[-1])
+        self._wanted = codes[len(others) * rows.count :][: rows.count]
+        self._all_codes = self._counted(codes[: rows.count].copy())
+        self._codes = self._all_codes if rows.candidates is None else self._all_codes[rows.candidates]
+        self._permanent = codes[len(codes) - 1 - len(self.folded_counts) : -1]
+        self._counts = np.zeros(count, np.int64)
+        self._counts[self._permanent] = self.folded_counts
+        self._cursor = np.array([0, 0, 0, 0, 1], np.int64)
+
+    def _counted(self, codes: Int64s) -> Int64s:
+        """-1 for rows that never count: without a value, or with a left side that equals nothing."""
+        valid: list[Bools | None] = [valid_mask(self._rows.args[0])] if len(self._rows.args) == 3 else []
+        if not self.null_safe:
+            valid.append(valid_mask(self._rows.args[-2]))
+        for mask in valid:
+            if mask is not None:
+                codes[~mask] = -1
+        return codes
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        places = nth_newest(frames, self.n, self._rows.candidates)
+        wanted = self._wanted[places]
+        wanted[places < 0] = self._null
+        if not self.null_safe:
+            wanted[wanted == self._null] = -1
+        out = np.empty(len(frames), np.int64)
+        lo2, hi2 = (frames.hi, frames.hi) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
+        slices = (frames.lo, frames.hi, lo2, hi2)
+        sliding_matches(self._codes, *slices, wanted, frames.fresh, self._permanent, self._counts, self._cursor, out)
+        if frames.own is not None:
+            out += frames.own & (wanted >= 0) & (self._all_codes[frames.row] == wanted)
+        return pa.array(out)
+
+    def reset(self) -> None:
+        self.folded = None
+        self.folded_counts = np.zeros(0, np.int64)
+
+    def fold(self, start: int, end: int) -> None:
+        places = self._rows.places(end)[start:]
+        places = places[self._all_codes[places] >= 0]
+        values = self._rows.args[-2].take(pa.array(places))
+        known = values if self.folded is None else pa.concat_arrays([self.folded, values])
+        weights = np.concatenate([self.folded_counts, np.ones(len(values), np.int64)])
+        codes, count = dense_codes(known)
+        first = np.full(count, len(codes), np.int64)
+        np.minimum.at(first, codes, np.arange(len(codes)))
+        self.folded = known.take(pa.array(first))
+        self.folded_counts = np.zeros(count, np.int64)
+        np.add.at(self.folded_counts, codes, weights)
+
+
+def _codes_with_null(*arrays: pa.Array) -> tuple[Int64s, int]:
+    """Dense codes over all arrays, with that of NULL as the last."""
+    if len(arrays) == 1 and pa.types.is_dictionary(arrays[0].type):
+        codes, count = dense_codes(arrays[0])
+        null = len(arrays[0].dictionary)
+        return np.append(codes, null), max(count, null + 1)
+    kind = plain_type(arrays[0].type)
+    return dense_codes(pa.concat_arrays([*map(plain_column, arrays), pa.nulls(1, kind)]))

@@ -8,12 +8,12 @@ import pyarrow as pa
 from sqlext_operators.arrays import Float64s, Int64s
 from sqlext_operators.columns.flat import fixed_width, take, to_array, valid_mask
 from sqlext_operators.errors import RowError
-from sqlext_operators.window.doubles import doubles
 from sqlext_operators.window.evaluators.base import Rows
-from sqlext_operators.window.evaluators.value_counts import ValueCounts
+from sqlext_operators.window.evaluators.frequencies import ValueCounts
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels.sliding_ranks import fenwick, sliding_ranks
+from sqlext_operators.window.kernels.sliding_counts import fenwick, sliding_ranks
+from sqlext_operators.window.numbers import doubles
 
 
 class Ranks(ValueCounts):
@@ -43,7 +43,7 @@ class Ranks(ValueCounts):
             chosen = slice(None) if self._candidates is None else self._candidates
             self.codes, self._counted = self.all_codes[chosen], self._frequency[chosen]
         self._tree = fenwick(self.counts)
-        self._cursor = np.array([0, 0, 0, 0, self.permanent_counts.sum(), 1], np.int64)
+        self._cursor = np.array([0, 0, 0, 0, 1, self.permanent_counts.sum()], np.int64)
 
     def amounts(self, start: int, end: int) -> Int64s:
         return super().amounts(start, end) if self._frequency is None else self._counted[start:end]

@@ -1,4 +1,6 @@
-"""count, sum, avg and their `_where` forms, for all types but decimals: differences of prefix counts and sums."""
+"""count, sum, avg and their `_where` forms, for all types but decimals: differences of prefix counts and sums, and sums
+of floating-point numbers without subtraction.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.arrays import Int64s
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import fixed_width, to_array, usable
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, PrefixSums, Rows, SliceQueue, split
 from sqlext_operators.window.evaluators.decimals import DecimalAverage, DecimalSum, divide
-from sqlext_operators.window.evaluators.floats import SlidingSums
-from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums, split
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
+from sqlext_operators.window.kernels.sums import add_forward, sliding_sums
 
 
 def masked(array: pa.Array, mask: npt.NDArray[np.bool_] | None, kind: Any) -> npt.NDArray[Any]:
@@ -253,3 +254,70 @@ def tried_average(site: CallSite) -> Evaluator:
     """The evaluator of try_avg for the argument's type."""
     is_decimal = pa.types.is_decimal(site.types[0])
     return DecimalAverage(replace(site, ansi=False)) if is_decimal else average(site)
+
+
+class _SumQueue(SliceQueue):
+    """The state of `sliding_sums`: sums and their errors."""
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros(2), np.zeros(0), np.zeros(0))
+
+    def sums(self, values: Float64s, lo: Int64s, hi: Int64s, fresh: Bools) -> tuple[Float64s, Float64s]:
+        """(sum, error) of each slice, to be added."""
+        self.grow(len(values))
+        total, error = np.empty(len(lo)), np.empty(len(lo))
+        suffix, suffix_error = self.suffix
+        sliding_sums(values, lo, hi, fresh, self.cursor, self.back, suffix, suffix_error, total, error)
+        return total, error
+
+    def add(self, values: Float64s, start: int, end: int) -> None:
+        add_forward(values, start, end, self.back)
+
+
+class SlidingSums:
+    """Sums of float64 values over frames; the error bound is that of `sliding_sums` (kernels/sums.py).
+
+    NaN, infinities and overflow follow IEEE 754 for the values that are in the frame, and for no others.
+    """
+
+    def __init__(self) -> None:
+        self.values: Float64s = np.zeros(0)
+        self.chosen: Float64s = np.zeros(0)
+        self.reset()
+
+    def load(self, values: Float64s, candidates: Int64s | None) -> None:
+        """`values` float64[buffer rows], 0 where nothing is to be added."""
+        self.values = values
+        self.chosen = values if candidates is None else values[candidates]
+
+    def totals(self, frames: Frames) -> Float64s:
+        """float64[m], the sum over each frame."""
+        first, second = self.queues
+        total, error = first.sums(self.chosen, frames.lo, frames.hi, frames.fresh)
+        with np.errstate(invalid="ignore", over="ignore"):
+            if frames.lo2 is not None and frames.hi2 is not None:
+                total, error = _plus(total, error, *second.sums(self.chosen, frames.lo2, frames.hi2, frames.fresh))
+            if frames.own is not None:
+                total, error = _plus(total, error, np.where(frames.own, self.values[frames.row], 0.0), 0.0)
+            # the error term is NaN once an infinity or an overflow has occurred, and means nothing then
+            return np.where(np.isfinite(error), total + error, total)
+
+    def reset(self) -> None:
+        """Forget the group."""
+        self.queues = (_SumQueue(), _SumQueue())
+
+    def fold(self, start: int, end: int) -> None:
+        """Candidates [start, end) stay in all later frames of the group."""
+        self.queues[0].fold(self.chosen, start, end)
+
+    def shift(self, count: int, *, unbounded: bool) -> None:
+        """The first `count` candidates leave the buffer."""
+        self.queues[0].shift(count, unbounded=unbounded)
+        self.queues[1].shift(count, unbounded=False)
+
+
+def _plus(total: Float64s, error: Float64s, value: Float64s, more: Float64s | float) -> tuple[Float64s, Float64s]:
+    """(total + error) + (value + more), the rounding error of the leading parts kept."""
+    s = total + value
+    b = s - total
+    return s, error + more + ((total - (s - b)) + (value - b))

@@ -1,12 +1,20 @@
-"""The rows of counts, sums, means, extremes and positions."""
+"""The rows of counts, sums, means, extremes and positions; Spark's try_sum and try_avg, and product; conditions and
+bits: count_if, bool_and, bool_or, bit_and, bit_or, bit_xor.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+
 from sqlext_operators.window.functions import types
 from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
+from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
 
 _VALUE = Parameter("x")
 _CONDITION = Parameter("condition", "condition")
+_TRUTH = Parameter("b")
 _IGNORE_NULL = Parameter("ignore_null", "boolean", optional=True, default=False)
 
 _PLACES = Parameter("n", "integer", optional=True, minimum=0, default=1)
@@ -32,7 +40,7 @@ _EXTREME_DOC = (
     "strings compare by their UTF-8 bytes."
 )
 
-ROWS = (
+BASIC: tuple[WindowFunction, ...] = (
     WindowFunction(
         "count",
         (_VALUE,),
@@ -177,7 +185,7 @@ ROWS = (
         "distinct_sum",
         (_VALUE,),
         types.summed,
-        Evaluation("distinct_sums", "DistinctTotals", {"average": False}),
+        Evaluation("distinct", "DistinctTotals", {"average": False}),
         "sum(DISTINCT x): the sum of the distinct values.",
         internal=True,
         openmldb_rule=types.summed_in_openmldb,
@@ -186,7 +194,7 @@ ROWS = (
         "distinct_avg",
         (_VALUE,),
         types.averaged,
-        Evaluation("distinct_sums", "DistinctTotals", {"average": True}),
+        Evaluation("distinct", "DistinctTotals", {"average": True}),
         "avg(DISTINCT x): the mean of the distinct values.",
         internal=True,
         openmldb_rule=types.averaged_in_openmldb,
@@ -210,7 +218,7 @@ ROWS = (
             Parameter("null_safe", "boolean"),
         ),
         types.matched,
-        Evaluation("matches", "CountWhereAt"),
+        Evaluation("positions", "CountWhereAt"),
         "count_where(x, left = at(right, n)): number of non-NULL values (of rows for *) where left equals the right of "
         "the frame's n-th newest row; NULL equals nothing, or (null_safe, for <=>) NULL.",
         accepts_star=True,
@@ -225,4 +233,88 @@ ROWS = (
         "size: for aggregates that have no incremental form.",
         internal=True,
     ),
+)
+
+SUMS: tuple[WindowFunction, ...] = (
+    WindowFunction(
+        "try_sum",
+        (_VALUE,),
+        types.summed,
+        Evaluation("sums", "tried_sum"),
+        "Sum of the values, of the type of sum, NULL where it does not fit (never an error). NULL if no value is left.",
+        of_spark=True,
+    ),
+    WindowFunction(
+        "try_avg",
+        (_VALUE,),
+        types.averaged,
+        Evaluation("sums", "tried_average"),
+        "Mean of the values like avg, NULL where a decimal does not fit its type (never an error). NULL if no value is "
+        "left.",
+        of_spark=True,
+    ),
+    WindowFunction(
+        "product",
+        (_VALUE,),
+        types.measured,
+        Evaluation("moments", "Product"),
+        "Product of the values as a double. Only the result can overflow, no product of a part of the values can. NULL "
+        "if no value is left.",
+    ),
+)
+
+
+def _truth(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
+    """boolean for booleans."""
+    if not pa.types.is_boolean(dtypes[0]):
+        help = "write a comparison, for example x > 0"
+        raise FunctionTypeError(f"{name}() does not take {sql_name(dtypes[0])}", help, 0)
+    return pa.bool_()
+
+
+def _integer(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
+    """The input's type, an integer."""
+    if not pa.types.is_signed_integer(dtypes[0]):
+        help = "it takes integers; cast the argument, for example to bigint"
+        raise FunctionTypeError(f"{name}() does not take {sql_name(dtypes[0])}", help, 0)
+    return dtypes[0]
+
+
+def _bits(name: str, what: str, operation: str) -> WindowFunction:
+    doc = f"{what} of all values, bit by bit. NULL if no value is left."
+    return WindowFunction(
+        name, (_VALUE,), _integer, Evaluation("bits", "Bits", {"operation": operation}), doc, of_spark=True
+    )
+
+
+BITS: tuple[WindowFunction, ...] = (
+    WindowFunction(
+        "count_if",
+        (Parameter("condition", "condition"),),
+        types.bigint,
+        Evaluation("sums", "Count"),
+        "Number of rows where the condition is true (NULL counts as false); 0 for an empty window.",
+        of_spark=True,
+    ),
+    WindowFunction(
+        "bool_or",
+        (_TRUTH,),
+        _truth,
+        Evaluation("bits", "Truths", {"every": False}),
+        "Whether one of the values is true. NULL if no value is left.",
+        spark_names=("some",),
+        of_spark=True,
+    ),
+    WindowFunction(
+        "bool_and",
+        (_TRUTH,),
+        _truth,
+        Evaluation("bits", "Truths", {"every": True}),
+        "Whether all values are true. NULL if no value is left.",
+        spark_names=("every",),
+        of_spark=True,
+    ),
+    _bits("bit_and", "AND", "and"),
+    _bits("bit_or", "OR", "or"),
+    _bits("bit_xor", "XOR (exclusive or)", "xor"),
 )

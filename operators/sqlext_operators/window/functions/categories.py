@@ -110,4 +110,4 @@ def _rows() -> Iterator[WindowFunction]:
         )
 
 
-ROWS: tuple[WindowFunction, ...] = tuple(_rows())
+CATEGORIES: tuple[WindowFunction, ...] = tuple(_rows())

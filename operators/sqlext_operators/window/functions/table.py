@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sqlext_operators.window.functions import (
-    basic,
-    bits,
-    categories,
-    collections,
-    frequencies,
-    moments,
-    quantiles,
-    statistics,
-    sums,
-)
+from sqlext_operators.window.functions.basic import BASIC, BITS, SUMS
+from sqlext_operators.window.functions.categories import CATEGORIES
+from sqlext_operators.window.functions.collections import COLLECTIONS, FREQUENCIES
 from sqlext_operators.window.functions.definition import CallSite, WindowFunction
+from sqlext_operators.window.functions.statistics import MOMENTS, QUANTILES, STATISTICS
 from sqlext_operators.window.spec import Call
 
 #: Every window function by its name, without aliases.
 FUNCTIONS = {
     row.name: row
-    for module in (basic, collections, sums, bits, statistics, quantiles, moments, frequencies, categories)
-    for row in module.ROWS
+    for rows in (BASIC, COLLECTIONS, SUMS, BITS, STATISTICS, QUANTILES, MOMENTS, FREQUENCIES, CATEGORIES)
+    for row in rows
 }
 
 

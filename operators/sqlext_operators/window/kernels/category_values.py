@@ -11,13 +11,13 @@ import numpy as np
 
 from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double, wrapped_integer
+from sqlext_operators.window.kernels.sums import add_number, rounded_double, wrapped_integer
 
 #: Kinds of values.
 COUNT, INTEGER_SUM, DOUBLE_SUM, MEAN, EXTREME = range(5)
 #: Kinds of doubles that are not numbers; 0 is a number.
 NAN, INFINITY, MINUS_INFINITY = 1, 2, 3
-#: What `Totals.best` holds for a category without folded rows: no code is above it.
+#: What `CategoryTotals.best` holds for a category without folded rows: no code is above it.
 NO_CODE = np.iinfo(np.int64).max
 
 _LOWER_BITS = 0x7FFFFFFFFFFFFFFF
@@ -27,7 +27,7 @@ class RowValues(NamedTuple):
     """What each of n rows adds to its category.
 
     category int64[n], -1 for a row that does not count; number int64[n], the mantissa of a summand
-    (`exact_sum`), or for extremes an order code, the smaller of two the better; shift int64[n], special uint8[n]:
+    (kernels/sums.py), or for extremes an order code, the smaller of two the better; shift int64[n], special uint8[n]:
     the summand's shift and whether it is NaN or an infinity, of length 0 where all are 0.
     """
 
@@ -37,7 +37,7 @@ class RowValues(NamedTuple):
     special: UInt8s
 
 
-class Totals(NamedTuple):
+class CategoryTotals(NamedTuple):
     """The state of c categories; arrays that the kind of value does not need have length 0.
 
     counts int64[c], how many rows are in; limbs int64[c, l], specials int64[c, 3]: their exact sum; best int64[c], the
@@ -85,7 +85,7 @@ def code_double(code: int) -> float:
 
 
 @jit
-def change(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, sign: int) -> None:
+def change(totals: CategoryTotals, rows: RowValues, measure: Measure, row: int, category: int, sign: int) -> None:
     """Add a row to its category's count and sum (sign 1), or remove it again (-1)."""
     totals.counts[category] += sign
     if measure.kind != COUNT and measure.kind != EXTREME:
@@ -97,7 +97,7 @@ def change(totals: Totals, rows: RowValues, measure: Measure, row: int, category
 
 
 @jit
-def enter(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
+def enter(totals: CategoryTotals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
     """A row enters a slice; it is newer than all rows in it."""
     change(totals, rows, measure, row, category, 1)
     if measure.kind == EXTREME:
@@ -111,7 +111,7 @@ def enter(totals: Totals, rows: RowValues, measure: Measure, row: int, category:
 
 
 @jit
-def leave(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
+def leave(totals: CategoryTotals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
     """The oldest row of a slice leaves it."""
     change(totals, rows, measure, row, category, -1)
     if measure.kind == EXTREME:
@@ -121,7 +121,7 @@ def leave(totals: Totals, rows: RowValues, measure: Measure, row: int, category:
 
 
 @jit
-def forget(totals: Totals, measure: Measure, category: int) -> None:
+def forget(totals: CategoryTotals, measure: Measure, category: int) -> None:
     """A category has no rows any more."""
     totals.counts[category] = 0
     if measure.kind == EXTREME:
@@ -135,7 +135,9 @@ def forget(totals: Totals, measure: Measure, category: int) -> None:
 
 
 @jit
-def value_of(totals: Totals, rows: RowValues, measure: Measure, category: int, scratch: Int64s) -> tuple[int, bool]:
+def value_of(
+    totals: CategoryTotals, rows: RowValues, measure: Measure, category: int, scratch: Int64s
+) -> tuple[int, bool]:
     """(the code of a category's value, whether it fits its type); `scratch` as in `rounded_double`."""
     count = totals.counts[category]
     if measure.kind == COUNT:
@@ -154,7 +156,7 @@ def value_of(totals: Totals, rows: RowValues, measure: Measure, category: int, s
 
 
 @jit
-def _double_value(totals: Totals, measure: Measure, category: int, count: int, scratch: Int64s) -> float:
+def _double_value(totals: CategoryTotals, measure: Measure, category: int, count: int, scratch: Int64s) -> float:
     specials = totals.specials[category]
     infinite = specials[INFINITY - 1] > 0
     minus_infinite = specials[MINUS_INFINITY - 1] > 0
@@ -171,7 +173,7 @@ def _double_value(totals: Totals, measure: Measure, category: int, count: int, s
 
 
 @jit
-def keep_rows(totals: Totals, rows: RowValues, measure: Measure, places: Int64s) -> None:
+def keep_rows(totals: CategoryTotals, rows: RowValues, measure: Measure, places: Int64s) -> None:
     """The rows at these places stay for good."""
     for row in places:
         category = rows.category[row]

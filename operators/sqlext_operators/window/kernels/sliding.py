@@ -1,4 +1,6 @@
-"""Frames that slide over a sequence: least values, bits, matches and distinct values."""
+"""Frames that slide over a sequence: least values, bits, matches and distinct values, and which codes come for the
+first time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,9 @@ import numpy as np
 
 from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
+
+#: Where the cursor of a queue of two stacks holds its end, and the end of one that has seen no slice.
+END, UNSET = 2, np.iinfo(np.int64).min
 
 
 @jit
@@ -218,3 +223,18 @@ def sliding_distinct(
     cursor[3] = end2
     cursor[4] = distinct
     cursor[5] = is_permanent
+
+
+@jit
+def first_codes(codes: Int64s, places: Int64s, offsets: Int64s, seen: Int64s, out: Bools) -> None:
+    """out[k] = whether codes[places[k]] is not -1 and has not come before in its frame.
+
+    codes int64[n]; places int64[p], those of frame i are places[offsets[i]:offsets[i + 1]]; out bool[p]. seen int64[c]
+    is all -1 at first.
+    """
+    for i in range(len(offsets) - 1):
+        for k in range(offsets[i], offsets[i + 1]):
+            code = codes[places[k]]
+            out[k] = code >= 0 and seen[code] != i
+            if code >= 0:
+                seen[code] = i

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
+from sqlext_operators.window.kernels.sliding import UNSET
 
 State = tuple[float, float, float, float, float]
 
@@ -16,11 +15,6 @@ MOMENTS = 0
 WEIGHTED_MEAN = 1
 DRAWDOWN = 2
 WIDTHS = (5, 3, 3)
-
-#: Where the `cursor` array of `sliding_fold` holds its end.
-END = 2
-#: The end of a cursor that has seen no slice.
-UNSET = np.iinfo(np.int64).min
 
 
 @jit

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.kernels.jit import jit_without_allocation as jit_inner
+from sqlext_operators.window.kernels.sliding import UNSET
 
 #: What is folded, and how many numbers a state has. The first one is the number of values; a state of zeros holds none.
 #:
@@ -20,11 +19,6 @@ PAIRS = 0
 HIGHER = 1
 PRODUCT = 2
 WIDTHS = (11, 9, 3)
-
-#: Where the `cursor` array of `sliding_states` holds its end.
-END = 2
-#: The end of a cursor that has seen no slice.
-UNSET = np.iinfo(np.int64).min
 
 
 @jit_inner

@@ -7,16 +7,18 @@ import numpy as np
 from sqlext_operators.arrays import Bools, Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.window.kernels.counted import (
+    ENTERING,
+    MOVES,
     add,
     add_unordered,
     code_of,
     count_of,
     find_best,
+    moves,
     remove,
     remove_unordered,
     take_best,
 )
-from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
 
 Slices = tuple[Int64s, Int64s, Int64s, Int64s]
 

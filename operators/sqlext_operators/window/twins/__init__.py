@@ -1,22 +1,15 @@
 """The brute-force twin of every window function: its result for a view, in plain Python."""
 
-from sqlext_operators.window.twins import (
-    basic,
-    bits,
-    categories,
-    collections,
-    frequencies,
-    moments,
-    quantiles,
-    statistics,
-    sums,
-)
+from sqlext_operators.window.twins.basic import BASIC, BITS, SUMS
+from sqlext_operators.window.twins.categories import CATEGORIES
+from sqlext_operators.window.twins.collections import COLLECTIONS, FREQUENCIES
+from sqlext_operators.window.twins.statistics import MOMENTS, QUANTILES, STATISTICS
 from sqlext_operators.window.twins.view import Twin, View
 
 TWINS: dict[str, Twin] = {
     name: twin
-    for module in (basic, collections, sums, bits, statistics, quantiles, moments, frequencies, categories)
-    for name, twin in module.TWINS.items()
+    for twins in (BASIC, COLLECTIONS, SUMS, BITS, STATISTICS, QUANTILES, MOMENTS, FREQUENCIES, CATEGORIES)
+    for name, twin in twins.items()
 }
 
 __all__ = ["TWINS", "Twin", "View"]

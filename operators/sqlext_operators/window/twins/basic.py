@@ -1,16 +1,31 @@
-"""Counts, sums, means, extremes and positions in plain Python."""
+"""The twins of functions/basic.py in plain Python: counts, sums, means, extremes and positions, products, conditions
+and bits.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 
 from sqlext_operators.window.spec import Scalar
-from sqlext_operators.window.twins.view import Twin, Values, View, chosen, float_sum, order_key
+from sqlext_operators.window.twins.view import (
+    ApproximateResult,
+    Twin,
+    Values,
+    View,
+    chosen,
+    float_sum,
+    is_finite,
+    order_key,
+)
 
 
 def _count(view: View, condition: int | None = None) -> int:
@@ -120,8 +135,7 @@ def _frame_rows(view: View) -> list[dict[str, Any]]:
     return [{f"x{i + 1}": value for i, value in enumerate(row)} for row in view.rows]
 
 
-#: The twins of functions/basic.py.
-TWINS: dict[str, Twin] = {
+BASIC: dict[str, Twin] = {
     "count": _count,
     "sum": _sum,
     "avg": _avg,
@@ -142,4 +156,49 @@ TWINS: dict[str, Twin] = {
     "frame_at": lambda view: _nth_newest(view.rows, view.constants[0]),
     "count_where_at": _count_where_at,
     "frame_rows": _frame_rows,
+}
+
+
+def _try_sum(view: View) -> Any:
+    total = BASIC["sum"](view)
+    return None if isinstance(total, int) and not -(2**63) <= total < 2**63 else total
+
+
+def _product(view: View) -> float | None:
+    values = chosen(view)
+    if not values:
+        return None
+    if not all(map(is_finite, values)):
+        signs = math.prod(math.copysign(1.0, value) for value in values)
+        if any(value == 0 or math.isnan(value) for value in values):
+            return math.nan
+        return math.copysign(math.inf, signs)
+    exact = math.prod(map(Fraction, values))
+    try:
+        result = float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+    return ApproximateResult(result, abs(result) * len(values) * 2.0**-50)
+
+
+SUMS: dict[str, Twin] = {"try_sum": _try_sum, "try_avg": BASIC["avg"], "product": _product}
+
+
+def _truths(view: View, combine: Callable[[list[bool]], bool]) -> bool | None:
+    values = chosen(view)
+    return combine(values) if values else None
+
+
+def _bits(view: View, combine: Callable[[int, int], int]) -> int | None:
+    values = chosen(view)
+    return reduce(combine, values) if values else None
+
+
+BITS: dict[str, Twin] = {
+    "count_if": lambda view: sum(row[0] is True for row in view.rows),
+    "bool_or": lambda view: _truths(view, any),
+    "bool_and": lambda view: _truths(view, all),
+    "bit_and": lambda view: _bits(view, operator.and_),
+    "bit_or": lambda view: _bits(view, operator.or_),
+    "bit_xor": lambda view: _bits(view, operator.xor),
 }

@@ -97,7 +97,7 @@ def _ratio(order: str) -> Twin:
 
 
 #: The twins of functions/categories.py.
-TWINS: dict[str, Twin] = {
+CATEGORIES: dict[str, Twin] = {
     **{f"{name}_cate": _twin(name, "keys", where=False) for name in _AGGREGATES},
     **{f"{name}_cate_where": _twin(name, "keys", where=True) for name in _AGGREGATES},
     **{f"top_n_key_{name}_cate_where": _twin(name, "top_keys", where=True) for name in _AGGREGATES},

@@ -62,12 +62,12 @@ def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-class Measured(float):
+class ApproximateResult(float):
     """A result that the function may miss by `error`."""
 
     error: float
 
-    def __new__(cls, value: float, error: float) -> Measured:
+    def __new__(cls, value: float, error: float) -> ApproximateResult:
         result = super().__new__(cls, value)
         result.error = error
         return result

@@ -12,7 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.loads import Demand, Loads
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Partitioner, PartitionPlan, Refused
+from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
 from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput, input_rows, sampled
 from sqlext_planner.relational.physical_plan import Rival
 
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class PartitioningChoice:
     """The plan to use, and all that were considered, the plain hash first."""
 
     plan: PartitionPlan
@@ -81,9 +81,9 @@ def choose(
     demand: Demand,
     partitions: int,
     cores: int,
-    options: Options | None = None,
+    options: PartitionerOptions | None = None,
     partitioners: Mapping[str, Partitioner] = PARTITIONERS,
-) -> Choice:
+) -> PartitioningChoice:
     """The cheapest plan of all partitioners, of which the first is the plain hash; it, if none saves a tenth of its
     time.
 
@@ -91,7 +91,7 @@ def choose(
     """
     if cores < 1:
         raise ValueError(f"there is at least one core, not {cores}")
-    exchange = Exchange(loads, demand, partitions, options or Options())
+    exchange = Exchange(loads, demand, partitions, options or PartitionerOptions())
     found = []
     for name, partitioner in partitioners.items():
         plan = partitioner.plan(exchange)
@@ -102,7 +102,7 @@ def choose(
     plans = [(item.seconds, item.plan) for item in found if item.plan is not None]
     plain, best = plans[0], min(plans, key=lambda pair: pair[0])
     saves = best[0] < (1 - LEAST_GAIN) * plain[0]
-    return Choice((best if saves else plain)[1], tuple(found))
+    return PartitioningChoice((best if saves else plain)[1], tuple(found))
 
 
 def critical_seconds(plan: PartitionPlan, cores: int) -> float:
@@ -221,12 +221,14 @@ class WantedPartitioning:
         return Partitioning(plan.partitioner, self.partitions, plan.placement, plan.copies, *sized, lines, rivals)
 
 
-def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choice:
+def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | None) -> PartitioningChoice:
     item = next(item for item in choice.candidates if item.name == asked)
     if item.plan is not None:
-        return Choice(item.plan, choice.candidates)
+        return PartitioningChoice(item.plan, choice.candidates)
     if hint is None:
-        return Choice(next(item.plan for item in choice.candidates if item.plan is not None), choice.candidates)
+        return PartitioningChoice(
+            next(item.plan for item in choice.candidates if item.plan is not None), choice.candidates
+        )
     raise UnsupportedError(
         f"the hint {hint} cannot be followed: {item.reason}",
         condition="hint-not-followed",
@@ -235,7 +237,7 @@ def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choic
     ).about_hint()
 
 
-def _line(item: Candidate, choice: Choice, gaps: Sequence[str]) -> str:
+def _line(item: Candidate, choice: PartitioningChoice, gaps: Sequence[str]) -> str:
     shown = item.line().removeprefix(f"{item.name}: ")
     chosen = " (chosen)" if item.plan is choice.plan else ""
     unknown = f"; not known: {'; '.join(gaps)}" if gaps and chosen else ""

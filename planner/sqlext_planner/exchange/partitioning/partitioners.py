@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.partitioning.plans import (
     Exchange,
-    Options,
     Partitioner,
+    PartitionerOptions,
     PartitionPlan,
     Refused,
     fewer_slots,
@@ -36,10 +36,10 @@ class DynamicSchedule:
     Raises ValueError for less than one partition.
     """
 
-    def __init__(self, partitions: int, options: Options | None = None) -> None:
+    def __init__(self, partitions: int, options: PartitionerOptions | None = None) -> None:
         import numpy as np
 
-        self._options = options or Options()
+        self._options = options or PartitionerOptions()
         if partitions < 1:
             raise ValueError(f"there is at least one partition, not {partitions}")
         self._most = self._options.max_splitting or partitions

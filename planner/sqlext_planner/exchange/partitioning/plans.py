@@ -25,7 +25,7 @@ Splitter = Literal["published", "minimal"]
 
 
 @dataclass(frozen=True)
-class Options:
+class PartitionerOptions:
     """Settings of the partitioners; the defaults are those of the papers.
 
     `theta`: a plan is balanced if no partition has more than theta times the average work. `even`: time ranges, whose
@@ -74,7 +74,7 @@ class Exchange:
     loads: Loads
     demand: Demand
     partitions: int
-    options: Options = Options()
+    options: PartitionerOptions = PartitionerOptions()
 
     def __post_init__(self) -> None:
         if self.partitions < 1:

@@ -24,11 +24,11 @@ from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlac
 
 from sqlext_planner.exchange.partitioning.loads import Demand, Loads, slot_of
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, DynamicSchedule
-from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Refused, present_plan, steady_plan
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, Refused, present_plan, steady_plan
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s
-    from sqlext_operators.exchange.key_counts import BucketReport
+    from sqlext_operators.exchange.stream_placement import BucketReport
 
 
 DYNAMIC = "dynamic"
@@ -55,9 +55,9 @@ class Replanned:
     changes: bool = True
 
     @property
-    def options(self) -> Options:
+    def options(self) -> PartitionerOptions:
         """Options with as many hash slots as the buckets need."""
-        return Options(slots=1 << (_SLOTS_A_BUCKET * len(self.pids) - 1).bit_length())
+        return PartitionerOptions(slots=1 << (_SLOTS_A_BUCKET * len(self.pids) - 1).bit_length())
 
     def first(self) -> StreamPlacement:
         """The placement that a stream begins with: by hash; if it never changes, each row in all buckets."""

@@ -12,8 +12,7 @@ from sqlext_planner.exchange.partitioning.loads import Demand
 from sqlext_planner.relational.joins import PartitionerHint
 
 if TYPE_CHECKING:
-    from sqlext_operators.exchange.key_counts import CountedInputs
-    from sqlext_operators.exchange.stream_placement import StreamPlacement, StreamRouter
+    from sqlext_operators.exchange.stream_placement import CountedInputs, StreamPlacement, StreamRouter
 
 #: The partitioner whose places are the same from the first row on.
 _STEADY = "broadcast"
@@ -69,7 +68,7 @@ class PlacedInputs:
     @property
     def counted(self) -> CountedInputs | None:
         """What the buckets report on, if keys change places."""
-        from sqlext_operators.exchange.key_counts import CountedInputs
+        from sqlext_operators.exchange.stream_placement import CountedInputs
 
         return CountedInputs(self.keys, self.owned) if self.placing.changes else None
 

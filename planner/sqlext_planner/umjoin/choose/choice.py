@@ -129,7 +129,7 @@ class Obstacles:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StrategyChoice:
     """A strategy and the reason for it, with its numbers; `sizes` if they were estimated, and what they say of each."""
 
     strategy: UMJoinStrategy
@@ -144,7 +144,7 @@ class Choice:
         return {"why": self.why, "rivals": self.rivals, "estimated": estimated}
 
 
-def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
+def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> StrategyChoice:
     """The strategy for a node. `made` is what the operator would compute: the node, or its rows counted.
 
     Cost decides, and leaves Spark's own plan only for a gain that is worth it. A setting or a hint comes before cost.
@@ -154,7 +154,9 @@ def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, cat
     return choice if choice.rivals else replace(choice, rivals=tuple(_rivals(choice.strategy, obstacles, {})))
 
 
-def _chosen(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
+def _chosen(
+    node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None
+) -> StrategyChoice:
     open_strategies: list[UMJoinStrategy] = [
         strategy for strategy in ("factorised", "operator") if obstacles.of(strategy) is None
     ]
@@ -163,18 +165,20 @@ def _chosen(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, ca
     asked = config.umjoin_strategy
     if node.asked is None and asked != "auto":
         if asked in open_strategies:
-            return Choice("factorised" if asked == "factorised" else "operator", f"{asked}, as the setting says")
+            return StrategyChoice(
+                "factorised" if asked == "factorised" else "operator", f"{asked}, as the setting says"
+            )
         reason = (
             "as the setting says" if asked == "cascade" else f"{asked} is not possible: {_obstacle(obstacles, asked)}"
         )
-        return Choice("cascade", reason)
+        return StrategyChoice("cascade", reason)
     if node.asked is None and not open_strategies:
-        return Choice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
+        return StrategyChoice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
     sizes = "no data for an estimate" if catalog is None else join_sizes(node, catalog)
     if catalog is None or isinstance(sizes, str):
         if node.asked is not None:
-            return Choice(open_strategies[0], f"as the hint says; {sizes}")
-        return Choice("cascade", f"Catalyst's binary joins; {sizes}")
+            return StrategyChoice(open_strategies[0], f"as the hint says; {sizes}")
+        return StrategyChoice("cascade", f"Catalyst's binary joins; {sizes}")
     returned, cores = _returned(made, sizes), catalog.cores()
     seconds = {strategy: _SECONDS[strategy](sizes, returned, cores) for strategy in open_strategies}
     return _cheapest(node, obstacles, sizes, seconds, cascade_seconds(sizes, cores))
@@ -182,13 +186,13 @@ def _chosen(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, ca
 
 def _cheapest(
     node: UMJoin, obstacles: Obstacles, sizes: JoinSizes, seconds: dict[UMJoinStrategy, float], cascade: float
-) -> Choice:
+) -> StrategyChoice:
     best = min(seconds, key=seconds.__getitem__)
     every: dict[UMJoinStrategy, float] = {"cascade": cascade, **seconds}
     why = f"{sizes}; estimated: {', '.join(f'{strategy} {value:.2g} s' for strategy, value in every.items())}"
     taken: UMJoinStrategy = best if node.asked is not None or pays(seconds[best], cascade) else "cascade"
     said = f"as the hint says; {why}" if node.asked is not None else why
-    return Choice(taken, said, sizes, tuple(_rivals(taken, obstacles, every)))
+    return StrategyChoice(taken, said, sizes, tuple(_rivals(taken, obstacles, every)))
 
 
 def _rivals(taken: UMJoinStrategy, obstacles: Obstacles, seconds: Mapping[UMJoinStrategy, float]) -> Iterator[Rival]:

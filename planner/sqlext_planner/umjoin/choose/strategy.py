@@ -10,7 +10,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
+from sqlext_planner.umjoin.choose.choice import Obstacles, StrategyChoice, choose
 from sqlext_planner.umjoin.choose.partitioning import umjoin_partitioning, umjoin_placing
 from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec, UMJoinCascadeExec, cascade
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
@@ -21,13 +21,13 @@ from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.umjoin.streams import refusal, stream_parts, stream_plan
 
 
-class Planner(Protocol):
+class JoinPlanner(Protocol):
     """What this module needs of the planner (strategies.py)."""
 
     config: Config
     catalog: Catalog | None
     #: The choice for a join together with the aggregate above it, by id.
-    decided: dict[int, tuple[UMJoin, Choice]]
+    decided: dict[int, tuple[UMJoin, StrategyChoice]]
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of a node."""
@@ -36,7 +36,7 @@ class Planner(Protocol):
         """`child` as an input of an exchange."""
 
 
-def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
+def plan_umjoin(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
     """The physical plan of a node. Raises UnsupportedError for a hint that cannot be followed."""
     _, choice = planner.decided.get(id(node), (node, None))
     if choice is None:
@@ -51,7 +51,7 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
     return operator_plan(node, inputs, routing, facts=choice.facts, mark=planner.marked, make=make)
 
 
-def plan_stream(node: UMJoin, planner: Planner) -> PhysicalPlan:
+def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
     """The physical plan of a node over streams: our operator where a hint or the setting asks for it.
 
     Raises UnsupportedError for a hint that cannot be followed.
@@ -70,7 +70,7 @@ def plan_stream(node: UMJoin, planner: Planner) -> PhysicalPlan:
     return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=why)
 
 
-def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
+def plan_aggregate(node: Aggregate, planner: JoinPlanner) -> PhysicalPlan | None:
     """The physical plan of an aggregate over a multi-way join, if it is more than the plans of the two in sequence.
 
     Raises UnsupportedError for a hint that cannot be followed.

@@ -59,7 +59,7 @@ class FactorisedAggregateExec(_GroupExec):
     is_extension = True
 
 
-class Members(Protocol):
+class JoinMembers(Protocol):
     """What the logical and the physical multi-way join both say about their inputs (umjoin/nodes.py)."""
 
     @property
@@ -78,7 +78,7 @@ class Members(Protocol):
     def output(self) -> tuple[Field, ...]: ...
 
 
-def cascade(node: Members, inputs: Sequence[PhysicalPlan], why: str = "") -> PhysicalPlan:
+def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan], why: str = "") -> PhysicalPlan:
     """The rows of a multi-way join over `inputs` by binary joins; `why` is the reason, on the topmost join.
 
     Inner inputs come first, in their order, but after the first one always the next that a term connects to those
@@ -114,7 +114,7 @@ def with_members(
     return plan
 
 
-def with_columns(plan: PhysicalPlan, node: Members) -> PhysicalPlan:
+def with_columns(plan: PhysicalPlan, node: JoinMembers) -> PhysicalPlan:
     """The plan with the columns of a multi-way join, in its order; rows that have no count yet count as one."""
     if plan.output_columns == tuple(item.column for item in node.output):
         return plan

@@ -16,7 +16,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.placed import Part
-    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 
@@ -167,7 +167,7 @@ def _joined_from_files(
     context: ExecutionContext,
 ) -> DataFrame:
     """The rows of small inputs without a shuffle: one task a core reads all files and keeps the rows of its cell."""
-    from sqlext_operators.umjoin.file_scan import MultiwayFiles, join_files
+    from sqlext_operators.umjoin.operator import MultiwayFiles, join_files
 
     from sqlext_planner.exchange.arrow_scan import task_rows
     from sqlext_planner.exchange.driver import run_stage
@@ -199,7 +199,7 @@ def _routers(
 ) -> tuple[int, list[Router]]:
     """How many partitions there are (`partitions` or a few more), and the router of each input."""
     from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
-    from sqlext_operators.exchange.routing import MatchRouter
+    from sqlext_operators.exchange.scatter import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
     if routed.routing == "shared key":

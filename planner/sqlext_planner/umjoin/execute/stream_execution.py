@@ -18,7 +18,7 @@ from sqlext_planner.umjoin.execute.execution import UMJoinExec, input_label
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
     from sqlext_operators.umjoin.stream_bounds import StreamTimes
 
@@ -281,7 +281,7 @@ def _shared_keys(spec: MultiwayJoinSpec) -> Iterator[tuple[str, ...]]:
 
 
 def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]:
-    from sqlext_operators.exchange.routing import MatchRouter
+    from sqlext_operators.exchange.scatter import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
     from sqlext_planner.umjoin.execute.exchanged import choose_shares

@@ -8,14 +8,14 @@ from typing import Literal
 
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import function_of
-from sqlext_planner.expressions.typed import Call
+from sqlext_planner.expressions.typed import FunctionCall
 from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
 from sqlext_planner.umjoin.factorised.members import Members, members
-from sqlext_planner.umjoin.factorised.query import Query, Result, over_join, read_query
+from sqlext_planner.umjoin.factorised.query import FactorisedQuery, Result, over_join, read_query
 from sqlext_planner.umjoin.factorised.totals import (
     count_of,
     mean,
@@ -32,7 +32,7 @@ Action = Literal["keep", "reduce", "join", "merge"]
 
 
 @dataclass(frozen=True)
-class Step:
+class FactorisedStep:
     """One step of a factorised aggregate, for cost models.
 
     `keep`: input `number` is read as it is. `reduce`: its rows become one row for each combination of `columns`, at
@@ -55,7 +55,7 @@ class Factorised:
     """A plan with the columns, types and rows of the aggregate, and how it is computed."""
 
     plan: Project
-    steps: tuple[Step, ...]
+    steps: tuple[FactorisedStep, ...]
     root: int
 
 
@@ -113,11 +113,11 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
 class _Fold:
     """Builds the plan from the leaves of a join tree to its root."""
 
-    def __init__(self, query: Query, found: Members, tree: JoinTree) -> None:
+    def __init__(self, query: FactorisedQuery, found: Members, tree: JoinTree) -> None:
         self.query = query
         self.members = found
         self.tree = tree
-        self.steps: list[Step] = []
+        self.steps: list[FactorisedStep] = []
         self.homes: dict[Expression, tuple[int, Expression]] = {
             whole: min(piece.homes, key=lambda home: tree.depths[home[0]]) for whole, piece in query.pieces.items()
         }
@@ -153,7 +153,7 @@ class _Fold:
         partial, value = values[0]
         return partial.result(value)
 
-    def _distinct(self, call: Call) -> Expression:
+    def _distinct(self, call: FunctionCall) -> Expression:
         parts: list[str | Expression] = [f"{function_of(call)}(DISTINCT "]
         for place, argument in enumerate(call.arguments):
             parts += ([", "] if place else []) + [self._over_pieces(argument)]
@@ -264,7 +264,7 @@ class _Fold:
             joined = {step.other for step in self.steps if step.action == "join" and step.number == number} | {other}
             done |= {below for child in joined if child is not None for below in self.tree.below(child)}
         carried = 0 if other is None else len(self._carried(other))
-        self.steps.append(Step(action, number, columns, frozenset(done), other, carried))
+        self.steps.append(FactorisedStep(action, number, columns, frozenset(done), other, carried))
 
 
 def _aggregate(keys: list[NamedExpr], items: list[NamedExpr], plan: LogicalPlan) -> Aggregate:

@@ -15,15 +15,15 @@ from sqlext_planner.expressions.patterns import (
     is_movable,
     sees_multiplicity,
 )
-from sqlext_planner.expressions.typed import NULL, Call, cast
+from sqlext_planner.expressions.typed import NULL, FunctionCall, cast
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
-from sqlext_planner.umjoin.factorised.totals import Partial
+from sqlext_planner.umjoin.factorised.totals import PartialAggregate
 from sqlext_planner.umjoin.nodes import UMJoin
 
 
 @dataclass(frozen=True)
-class Piece:
+class CarriedValue:
     """A value that is carried from its input to the result: of a grouping expression or a DISTINCT argument.
 
     `homes` are the inputs that can compute it, with its text there.
@@ -41,13 +41,13 @@ class Result:
     """
 
     column: Column
-    call: Call
+    call: FunctionCall
     partials: tuple[int, ...] = ()
     is_distinct: bool = False
 
 
 @dataclass
-class Query:
+class FactorisedQuery:
     """The keys, calls and items of an Aggregate, taken apart.
 
     `keys` are the grouping expressions over pieces, with the columns of the last aggregation that hold them; `items`
@@ -55,10 +55,10 @@ class Query:
     """
 
     classes: Classes
-    pieces: dict[Expression, Piece] = field(default_factory=dict)
+    pieces: dict[Expression, CarriedValue] = field(default_factory=dict)
     keys: list[NamedExpr] = field(default_factory=list)
-    partials: list[Partial] = field(default_factory=list)
-    results: dict[Call, Result] = field(default_factory=dict)
+    partials: list[PartialAggregate] = field(default_factory=list)
+    results: dict[FunctionCall, Result] = field(default_factory=dict)
     items: list[NamedExpr] = field(default_factory=list)
 
     @property
@@ -67,14 +67,14 @@ class Query:
         return any(sees_multiplicity(result.call) for result in self.results.values())
 
 
-def read_query(node: Aggregate) -> Query:
+def read_query(node: Aggregate) -> FactorisedQuery:
     """Take an aggregate apart. Raises NotFactorisedError with the reason if it cannot be factorised."""
     if node.grouping_sets is not None:
         raise NotFactorisedError("GROUPING SETS are several aggregates")
     keys, items, join = over_join(node)
     if join.count is not None:
         raise NotFactorisedError("the join already counts its rows")
-    query = Query(Classes(join))
+    query = FactorisedQuery(Classes(join))
     given: dict[Expression, Column] = {}
     for number, key in enumerate(keys):
         if not _is_plain(key):
@@ -115,21 +115,21 @@ def _is_plain(expression: Expression) -> bool:
     return is_movable(expression) and all(isinstance(node, known) for node in expression.walk())
 
 
-def _carried(query: Query, expression: Expression) -> Expression:
+def _carried(query: FactorisedQuery, expression: Expression) -> Expression:
     """The expression over pieces: it is a piece itself if one inner input can compute it, else its columns are."""
     if not expression.references:
         return expression
     homes = query.classes.homes(expression)
     inner = any(query.classes.is_inner(column) for column in expression.references)
     if homes and (inner or isinstance(expression, Column)):
-        query.pieces[expression] = Piece(homes)
+        query.pieces[expression] = CarriedValue(homes)
         return expression
     for column in sorted(expression.references, key=str):
-        query.pieces[column] = Piece(query.classes.homes(column))
+        query.pieces[column] = CarriedValue(query.classes.homes(column))
     return expression
 
 
-def _restored(query: Query, expression: Expression, given: Mapping[Expression, Column]) -> Expression:
+def _restored(query: FactorisedQuery, expression: Expression, given: Mapping[Expression, Column]) -> Expression:
     """An item over the columns of keys and results."""
     if expression in given:
         return given[expression]
@@ -145,13 +145,13 @@ def _restored(query: Query, expression: Expression, given: Mapping[Expression, C
 def _replaced(expression: Expression, columns: Mapping[Expression, Column]) -> Expression:
     if expression in columns:
         found = columns[expression]
-        return SparkExpr((found,), dtype=expression.dtype) if isinstance(expression, Call) else found
+        return SparkExpr((found,), dtype=expression.dtype) if isinstance(expression, FunctionCall) else found
     if isinstance(expression, (Literal, SparkExpr)):
         return expression.map_children(lambda child: _replaced(child, columns))
     raise NotFactorisedError(f"{expression} is neither a key nor an aggregate")
 
 
-def _result(query: Query, call: Call) -> Column:
+def _result(query: FactorisedQuery, call: FunctionCall) -> Column:
     """The column of a call's result; equal calls share one."""
     known = query.results.get(call)
     if known is None:
@@ -167,14 +167,14 @@ def _result(query: Query, call: Call) -> Column:
     return known.column
 
 
-def _carry_distinct(query: Query, call: Call) -> None:
+def _carry_distinct(query: FactorisedQuery, call: FunctionCall) -> None:
     for argument in call.operands:
         if not _is_plain(argument):
             raise NotFactorisedError(f"{argument} must be evaluated in its place")
         _carried(query, argument)
 
 
-def _partials(query: Query, call: Call) -> tuple[int, ...]:
+def _partials(query: FactorisedQuery, call: FunctionCall) -> tuple[int, ...]:
     value, function = filtered_argument(call), function_of(call)
     assert value is not None
     if not _is_plain(value):
@@ -193,7 +193,7 @@ def _partials(query: Query, call: Call) -> tuple[int, ...]:
         kinds = ("sum", "count")
     found = []
     for kind in kinds:
-        partial = Partial(kind, own, owner, dtype, absent)  # type: ignore[arg-type]
+        partial = PartialAggregate(kind, own, owner, dtype, absent)  # type: ignore[arg-type]
         partial.check()
         if partial not in query.partials:
             query.partials.append(partial)

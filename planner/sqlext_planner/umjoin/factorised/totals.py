@@ -24,7 +24,7 @@ _MOST_SCALE = 6
 
 
 @dataclass(frozen=True)
-class Partial:
+class PartialAggregate:
     """A sum, count, minimum or maximum of `argument` over rows of input `owner`.
 
     `dtype` is the argument's type. `absent` is the argument over a row of NULLs, if that is not NULL: the value of a
@@ -129,7 +129,7 @@ class Partial:
         return _expr(total, "CAST(sum(", value, f") AS {total.upper()})")
 
 
-def mean(total: Partial, value: Expression, counts: Expression) -> SparkExpr:
+def mean(total: PartialAggregate, value: Expression, counts: Expression) -> SparkExpr:
     """avg() of numbers, a double in Spark: whole numbers are added up exactly, and rounded once."""
     added = total.merged(value)
     count = _sum(ROWS_TYPE, counts)

@@ -18,7 +18,7 @@ LEAST_INPUTS = 3
 
 
 @dataclass
-class _Input:
+class _MultiJoinInput:
     """An input of the new node: the plan, how it takes part, and on what."""
 
     plan: LogicalPlan
@@ -31,7 +31,7 @@ class _Flat:
     """A member and all below it: its inputs in the order of the text, the terms over all of them, and each of its
     output columns as an expression over the inputs' columns."""
 
-    inputs: list[_Input]
+    inputs: list[_MultiJoinInput]
     columns: Mapping[Column, Expression]
     terms: list[Expression] = field(default_factory=list)
 
@@ -80,7 +80,7 @@ def _create_multi_join_node_by_group(
 
 def _flatten(node: LogicalPlan, group: MultiJoinGroup) -> _Flat:
     if node not in group:
-        return _Flat([_Input(node)], {column: column for column in node.output_columns})
+        return _Flat([_MultiJoinInput(node)], {column: column for column in node.output_columns})
     match node:
         case Join(left, right, kind, condition):
             return _flatten_join(left, right, kind, conjuncts(condition), group)
@@ -113,7 +113,7 @@ def _flatten_join(
     own = {column: column for column in other.output_columns}
     member: MemberKind = "left" if kind in ("left", "right") else "semi" if kind == "semi" else "anti"
     match = tuple(term.substitute({**flat.columns, **own}) for term in terms)
-    addition = [_Input(other, member, match)]
+    addition = [_MultiJoinInput(other, member, match)]
     flat.inputs = addition + flat.inputs if kind == "right" else flat.inputs + addition
     if member == "left":
         flat.columns = {**flat.columns, **own}

@@ -20,8 +20,8 @@ from sqlext_operators.interval_join.sweep.expressions import (
     P_END,
     P_START,
     STARTS,
-    Expression,
-    Filter,
+    EndpointExpression,
+    EndpointFilter,
     Merge,
     Shifted,
 )
@@ -30,7 +30,10 @@ from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, END
 from tests.operators.interval_join.sweep.sweep_data import DELTAS, EPSILONS, columns, pairs
 
 EXPRESSIONS = [INDEX, STARTS, ENDS, P_START, P_END, GENERAL_BEFORE, AT_END, AT_START, AMONG_ENDS]
-EXPRESSIONS += [Filter(Shifted(INDEX, 3, START), START), Merge(Filter(P_END, END), Shifted(STARTS, -2, EARLY_START))]
+EXPRESSIONS += [
+    EndpointFilter(Shifted(INDEX, 3, START), START),
+    Merge(EndpointFilter(P_END, END), Shifted(STARTS, -2, EARLY_START)),
+]
 
 INTERVALS = st.lists(
     st.tuples(st.integers(-9, 9), st.integers(1, 9)).map(lambda row: (row[0], row[0] + row[1])), max_size=9
@@ -57,7 +60,7 @@ def _set(events: EventArrays) -> list[reference.Event]:
     cuts=st.lists(st.integers(-12, 20), max_size=4),
 )
 def test_they_hand_on_what_the_twins_do(
-    rows: list[reference.Interval], expression: Expression, delta: float, epsilon: float, cuts: list[int]
+    rows: list[reference.Interval], expression: EndpointExpression, delta: float, epsilon: float, cuts: list[int]
 ) -> None:
     expression = expression.given({"delta": delta, "epsilon": epsilon})
     expected = sorted(reference.events_of(expression, rows))
@@ -68,7 +71,7 @@ def test_they_hand_on_what_the_twins_do(
     assert _cut(expression, _index(rows).events, sorted(set(cuts))) == _order(whole)
 
 
-def _cut(expression: Expression, events: EventArrays, cuts: list[int]) -> list[tuple[int, int]]:
+def _cut(expression: EndpointExpression, events: EventArrays, cuts: list[int]) -> list[tuple[int, int]]:
     """The events in the order in which pushes that are cut at these times hand them on."""
     iterator = expression.open()
     found: list[tuple[int, int]] = []

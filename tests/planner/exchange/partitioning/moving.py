@@ -10,14 +10,14 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.blocks import Block, decode
-from sqlext_operators.exchange.chunks import MemoryChunks
-from sqlext_operators.exchange.key_counts import BucketReport
 from sqlext_operators.exchange.placement import KeyPlace, Placement
 from sqlext_operators.exchange.scatter import ScatterSpec
 from sqlext_operators.exchange.stream import Progress, StreamSpec
-from sqlext_operators.exchange.stream_placement import Epoch, PlacedScatter, StreamPlacement
+from sqlext_operators.exchange.stream_placement import BucketReport, Epoch, PlacedScatter, StreamPlacement
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
+
+from tests.operators.exchange.memory_chunks import MemoryChunks
 
 BUCKETS = 3
 PIDS = (4, 0, 7)

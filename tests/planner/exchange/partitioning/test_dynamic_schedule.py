@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.arrays import Float64s
 from sqlext_planner.exchange.partitioning.partitioners import DynamicSchedule
-from sqlext_planner.exchange.partitioning.plans import Options
+from sqlext_planner.exchange.partitioning.plans import PartitionerOptions
 
 
 def key_counts(keys: int) -> Float64s:
@@ -94,7 +94,7 @@ def test_the_figures_of_the_schedule(keys: int, by_key: float, first: float, ste
     partitions=st.integers(1, 8),
 )
 def test_teams_only_grow_and_stay_within_their_most(rounds: list[list[int]], partitions: int) -> None:
-    options = Options(slots=16, max_splitting=max(1, partitions - 1))
+    options = PartitionerOptions(slots=16, max_splitting=max(1, partitions - 1))
     schedule = DynamicSchedule(partitions, options)
     for counts in rounds:
         before = schedule.teams
@@ -106,7 +106,7 @@ def test_teams_only_grow_and_stay_within_their_most(rounds: list[list[int]], par
 
 def test_counts_decay() -> None:
     """What was hot long ago weighs little: the team of the new hot slot grows, the old one is kept."""
-    schedule = DynamicSchedule(4, Options(slots=16, decay=0.1))
+    schedule = DynamicSchedule(4, PartitionerOptions(slots=16, decay=0.1))
     hot = np.eye(16) * 10_000.0
     schedule.update(hot[0])
     assert [len(team) for team in schedule.teams][:2] == [4, 1]
@@ -116,7 +116,7 @@ def test_counts_decay() -> None:
 
 
 def test_small_gains_make_no_team_larger() -> None:
-    schedule = DynamicSchedule(4, Options(slots=16))
+    schedule = DynamicSchedule(4, PartitionerOptions(slots=16))
     schedule.update(np.eye(16)[0] * 0.19)
     assert max(map(len, schedule.teams)) == 1
     schedule.update(np.zeros(16))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, Options, PartitionPlan, Refused, Splitter
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan, Refused, Splitter
 
 from tests.planner.exchange.partitioning.routed_rows import (
     HASHES,
@@ -60,7 +60,7 @@ def test_moved_rows_are_those_sent_and_matches_meet_once(name: str, data: st.Dat
         pair_cost=data.draw(st.sampled_from([0.0, 0.5])),
     )
     partitions = data.draw(st.integers(1, 5))
-    options = Options(
+    options = PartitionerOptions(
         theta=data.draw(st.sampled_from([1.0, 1.2, 2.0])),
         max_splitting=data.draw(st.none() | st.integers(1, partitions)),
         splitter=data.draw(st.sampled_from(["published", "minimal"])),
@@ -99,7 +99,7 @@ def test_the_work_of_teams_adds_up(rows: list[list[tuple[int, int]]], pair_cost:
         owner.input == 0 and other.input == 1 and needed_by(demand, owner, other) for owner in every for other in every
     )
     for name in PLACING:
-        plan = planned(name, Exchange(exact_loads(every, 2), demand, 4, Options(slots=16)))
+        plan = planned(name, Exchange(exact_loads(every, 2), demand, 4, PartitionerOptions(slots=16)))
         assert plan.work.sum() == pytest.approx(plan.moved + pair_cost * pairs)
 
 
@@ -159,9 +159,9 @@ def test_why_there_is_no_plan() -> None:
     loads = exact_loads(skewed(), 2)
     whole = "the whole key is one group"
     for name in ("broadcast", "hybrid", "dynamic", "fragment", "time_range"):
-        assert PARTITIONERS[name].plan(Exchange(loads, Demand(whole=whole), 4, Options(slots=16))) == Refused(
-            name, whole
-        )
+        assert PARTITIONERS[name].plan(
+            Exchange(loads, Demand(whole=whole), 4, PartitionerOptions(slots=16))
+        ) == Refused(name, whole)
     time_range = PARTITIONERS["time_range"]
     unbounded = Demand(unbounded="the frame is of ROWS")
     assert time_range.plan(Exchange(loads, unbounded, 4)) == Refused("time_range", "the frame is of ROWS")
@@ -175,7 +175,7 @@ def test_why_there_is_no_plan() -> None:
 def test_few_rows_one_key_and_no_rows(name: str, rows: list[list[tuple[int, int]]]) -> None:
     every = rows_of(rows)
     demand = Demand((1, 1), pair_cost=1.0)
-    plan = planned(name, Exchange(exact_loads(every, 2), demand, 3, Options(slots=16)))
+    plan = planned(name, Exchange(exact_loads(every, 2), demand, 3, PartitionerOptions(slots=16)))
     assert 1 <= plan.balance <= 3
     if plan.placement is not None:
         check(plan, demand, every, 3)
@@ -200,7 +200,9 @@ def test_a_key_without_owned_rows_is_not_split() -> None:
 def test_no_key_has_more_than_max_splitting(splitter: Splitter) -> None:
     rows = rows_of([[(0, i) for i in range(100)]] * 2)
     for name in ("hybrid", "time_range"):
-        exchange = Exchange(exact_loads(rows, 2), Demand((0, 0)), 8, Options(max_splitting=3, splitter=splitter))
+        exchange = Exchange(
+            exact_loads(rows, 2), Demand((0, 0)), 8, PartitionerOptions(max_splitting=3, splitter=splitter)
+        )
         assert [split.pieces for split in planned(name, exchange).splits] == [3]
 
 
@@ -216,12 +218,12 @@ def test_options_that_do_not_fit() -> None:
         ({"delta": -1.0}, "are not negative"),
     ):
         with pytest.raises(ValueError, match=message):
-            Options(**wrong)  # type: ignore[arg-type]
+            PartitionerOptions(**wrong)  # type: ignore[arg-type]
     loads = exact_loads(skewed(), 2)
     with pytest.raises(ValueError, match="at least one partition, not 0"):
         Exchange(loads, Demand(), 0)
     with pytest.raises(ValueError, match="a key cannot have 5 of 4 partitions"):
-        Exchange(loads, Demand(), 4, Options(max_splitting=5))
+        Exchange(loads, Demand(), 4, PartitionerOptions(max_splitting=5))
     with pytest.raises(ValueError, match="loads of 16 hash slots do not tell 1024 apart"):
         PARTITIONERS["dynamic"].plan(Exchange(loads, Demand(), 4))
     with pytest.raises(ValueError, match="a reach of 1 back and -2 ahead holds nothing"):

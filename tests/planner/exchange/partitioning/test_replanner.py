@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from sqlext_operators.exchange.key_counts import BucketReport, CountedKey
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlacement
+from sqlext_operators.exchange.stream_placement import ALWAYS, BucketReport, CountedKey, Epoch, StreamPlacement
 from sqlext_planner.exchange.partitioning.loads import Demand
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
 

@@ -11,7 +11,7 @@ from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, Options, PartitionPlan, Splitter
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan, Splitter
 
 from benchmarks.skew.data import SelfSimilarStreams
 
@@ -49,7 +49,10 @@ def plan_of(keys: int, skew: float, half: int, name: str, splitter: Splitter) ->
     streams = [stream(keys, skew, number) for number in (0, 1)]
     samples = [Sample(hash_keys([pa.array(k)]), times, ROWS) for k, times in streams]
     exchange = Exchange(
-        Loads.of(samples, least_share=0), Demand((half, half)), PARTITIONS, Options(splitter=splitter, even=1.2)
+        Loads.of(samples, least_share=0),
+        Demand((half, half)),
+        PARTITIONS,
+        PartitionerOptions(splitter=splitter, even=1.2),
     )
     plan = PARTITIONERS[name].plan(exchange)
     assert isinstance(plan, PartitionPlan)

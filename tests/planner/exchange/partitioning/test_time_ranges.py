@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.exchange.partitioning.loads import Demand
 from sqlext_planner.exchange.partitioning.partitioners import TimeRangePartitioner
-from sqlext_planner.exchange.partitioning.plans import Exchange, Options, PartitionPlan
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan
 from sqlext_planner.exchange.partitioning.range_plans import KeyTimes
 
 from tests.planner.exchange.partitioning.routed_rows import exact_loads, rows_of
@@ -111,7 +111,7 @@ def test_the_plan_is_balanced_where_times_can_be_cut(seed: int, theta: float, pa
     keys = (random.random((2, 600)) ** 3 * 4).astype(int)
     times = random.integers(0, 100_000, (2, 600))
     rows = rows_of([list(zip(k.tolist(), t.tolist(), strict=True)) for k, t in zip(keys, times, strict=True)])
-    exchange = Exchange(exact_loads(rows, 2), Demand((100, 100)), partitions, Options(theta=theta))
+    exchange = Exchange(exact_loads(rows, 2), Demand((100, 100)), partitions, PartitionerOptions(theta=theta))
     plan = TimeRangePartitioner().plan(exchange)
     assert isinstance(plan, PartitionPlan)
     assert plan.balance <= theta + 1e-9
@@ -126,7 +126,9 @@ def test_finer_cuts_pay(seed: int, partitions: int, reach: int) -> None:
     times = random.integers(0, 100_000, (2, 600))
     rows = rows_of([list(zip(k.tolist(), t.tolist(), strict=True)) for k, t in zip(keys, times, strict=True)])
     plans = [
-        TimeRangePartitioner().plan(Exchange(exact_loads(rows, 2), Demand((reach, 0)), partitions, Options(even=even)))
+        TimeRangePartitioner().plan(
+            Exchange(exact_loads(rows, 2), Demand((reach, 0)), partitions, PartitionerOptions(even=even))
+        )
         for even in (1.2, 1.0)
     ]
     coarse, fine = (plan.work for plan in plans if isinstance(plan, PartitionPlan))
@@ -135,7 +137,7 @@ def test_finer_cuts_pay(seed: int, partitions: int, reach: int) -> None:
 
 def test_a_key_with_most_rows_is_cut_until_partitions_are_even() -> None:
     rows = rows_of([[(key, time) for time in range(900) for key in (0, 0, 0, time % 3 + 1)]] * 2)
-    exchange = Exchange(exact_loads(rows, 2), Demand((3, 3)), 8, Options())
+    exchange = Exchange(exact_loads(rows, 2), Demand((3, 3)), 8, PartitionerOptions())
     plan = TimeRangePartitioner().plan(exchange)
     assert isinstance(plan, PartitionPlan)
     assert plan.balance <= 1.05

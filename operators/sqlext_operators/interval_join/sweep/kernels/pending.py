@@ -12,7 +12,7 @@ from sqlext_operators.kernels.jit import jit_without_allocation as jit
 #: pairs wait, whether a call stopped at a full buffer.
 ACTIVE_EVENT, PROBE_EVENT, ACTIVE_SIZE, PROBE_SIZE, FREE, WAITING, FULL = range(7)
 
-#: What is known about a pair (sweep/residual.py, Fate), and that nothing more has to be done with it.
+#: What is known about a pair (sweep/transforms.py, Fate), and that nothing more has to be done with it.
 _OPEN, _MATCH, _DECIDED = 0, 1, 3
 
 
