@@ -13,7 +13,7 @@ from sqlext.builders.text import Block, Source, Subquery, Writer, opened_table, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sqlext.builders.queries import Runner
+    from sqlext.builders.select import Runner
 
 _WRITTEN = re.compile(r"\s*PERIOD\s*(CLOSED\s*)?\(", re.IGNORECASE)
 
