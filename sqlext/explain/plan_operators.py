@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlext_planner.exchange.figures import PARTS
-from sqlext_planner.markup import Content, Markup, tag
-from sqlext_planner.picture import Picture
 from sqlext_planner.plan_format.amounts import seconds_text
-from sqlext_planner.plan_format.steps_html import doc_html
+from sqlext_planner.plan_format.html import doc_html
+from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.pictures.picture import Picture
+from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
 
@@ -57,7 +58,7 @@ def operator_html(operator: Operator, stages: Stages, level: int) -> Markup:
     ident = f"{stages.prefix}-op-{operator.number}"
     number = tag("span", str(operator.number), class_=f"no c{(operator.number - 1) % 6}")
     head = tag(f"h{level}", number, " ", node.node_name(), id=f"{ident}-name")
-    pictures = list(dict.fromkeys(node.pictures()))
+    pictures = list(dict.fromkeys(pictures_of(node)))
     body = [
         head,
         tag("p", doc_html(type(node).__doc__ or ""), class_="doc"),

@@ -8,9 +8,10 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from sqlext_planner.markup import Content, Markup, tag
 from sqlext_planner.plan_format.amounts import rows_text, seconds_text
-from sqlext_planner.plan_format.steps_html import doc_html, steps_html
+from sqlext_planner.plan_format.html import doc_html, steps_html
+from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.tree import TreeNode
 
 from sqlext.explain.plan_operators import Operator, operator_html, operators_of
@@ -127,7 +128,7 @@ class _Parts:
         """The first pictures, each a link to its operator, where all words are."""
         if self.is_compact:
             return None
-        firsts = [(item, next(iter(item.node.pictures()), None)) for item in self.operators]
+        firsts = [(item, next(iter(pictures_of(item.node)), None)) for item in self.operators]
         links = [
             tag(
                 "a",

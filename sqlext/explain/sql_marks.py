@@ -8,7 +8,7 @@ from itertools import groupby
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import conjuncts
-from sqlext_planner.markup import Markup, tag
+from sqlext_planner.plan_format.markup import Markup, tag
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import place_of
 

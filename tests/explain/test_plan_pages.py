@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.markup import shown
+from sqlext_planner.plan_format.markup import shown
 from sqlext_planner.plan_format.matching import match_logical
 
 from sqlext.catalog import DictCatalog

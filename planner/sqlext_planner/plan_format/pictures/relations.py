@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import Relation
 
-from sqlext_planner.markup import Markup
+from sqlext_planner.periods.predicates import Amount, OpenEnd, PeriodPredicate
 from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
-from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, words
-
-if TYPE_CHECKING:
-    from sqlext_planner.periods.predicates import Amount, PeriodPredicate
+from sqlext_planner.plan_format.markup import Markup
+from sqlext_planner.plan_format.pictures.picture import WIDTH, Picture, arrow, box, dot, line, words
 
 _FROM, _TO = 66, WIDTH - 10
 _LEFT_BAR, _RIGHT_BAR, _BAR = 22, 58, 12
@@ -40,8 +37,9 @@ class Drawn:
     point: bool = False
 
 
-def predicate_pictures(predicate: PeriodPredicate, open_ends: frozenset[str]) -> Iterator[Picture]:
-    """A picture for each relation that the predicate names; `open_ends` are those of b and d that may be open."""
+def predicate_pictures(predicate: PeriodPredicate) -> Iterator[Picture]:
+    """A picture for each relation that the predicate names: two bars."""
+    open_ends = frozenset(name for name in "bd" if isinstance(predicate.endpoint(name), OpenEnd))
     given = (("delta", predicate.delta), ("epsilon", predicate.epsilon))
     right = predicate.right.start if predicate.point else predicate.right
     for row in predicate.rows:

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from sqlext_planner.markup import Markup
-from sqlext_planner.picture import WIDTH, Picture, box, curve, dot, words
+from sqlext_planner.plan_format.markup import Markup
+from sqlext_planner.plan_format.pictures.picture import WIDTH, Picture, box, curve, dot, words
 from sqlext_planner.relational.logical_plan import relation_name
-
-if TYPE_CHECKING:
-    from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.nodes import UMJoin
 
 _INPUT, _CLASS = 150, 112
 _LINE, _GAP, _PILL = 17, 10, 30

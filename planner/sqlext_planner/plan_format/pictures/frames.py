@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from sqlext_planner.markup import Markup
-from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, path, words
+from sqlext_planner.plan_format.markup import Markup
+from sqlext_planner.plan_format.pictures.frame_samples import FrameSamples, Sample, frame_samples
+from sqlext_planner.plan_format.pictures.picture import WIDTH, Picture, arrow, box, dot, line, path, words
+from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.window.frame import Bound, WindowFrame
-from sqlext_planner.window.frame_samples import FrameSamples, Sample, frame_samples
-
-if TYPE_CHECKING:
-    from sqlext_planner.window.nodes import WindowGroup, WindowUnion
+from sqlext_planner.window.nodes import WindowGroup, WindowUnion
 
 #: From a place on the line to the picture's pixels.
 _Scale = Callable[[float], float]
@@ -21,12 +19,18 @@ _LEGEND = (("in", "in the window", 91), ("out", "outside", 189), ("excluded", "l
 _STATES = {"in": "in the window", "out": "outside", "excluded": "left out", "oversize": "left out by MAXSIZE"}
 
 
-def window_pictures(node: WindowUnion, name_of: Callable[[int], str]) -> Iterator[Picture]:
-    """A picture for each window; `name_of` says how a source is called, 0 is FROM."""
+def window_pictures(node: WindowUnion) -> Iterator[Picture]:
+    """A picture for each window."""
     order = None if node.order_by is None else node.order_by.result_type(node.source.dtypes)
+    names = [relation_name(_source(child)) for child in node.children]
     for window in node.windows:
-        lanes = [name_of(0), *(name_of(source + 1) for source in window.sources)]
+        lanes = [names[0], *(names[source + 1] for source in window.sources)]
         yield frame_picture(window, lanes, order, "" if node.order_by is None else str(node.order_by))
+
+
+def _source(plan: LogicalPlan) -> LogicalPlan:
+    """The table that an input reads, or the join that makes its rows."""
+    return _source(plan.children[0]) if len(plan.children) == 1 else plan
 
 
 def frame_picture(window: WindowGroup, lanes: Sequence[str], order_dtype: str | None, order: str) -> Picture:

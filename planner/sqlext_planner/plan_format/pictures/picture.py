@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlext_planner.markup import Content, Markup, tag
+from sqlext_planner.plan_format.markup import Content, Markup, tag
 
 #: Width of every picture in pixels at its natural size: what a phone of 375 px has room for.
 WIDTH = 330
