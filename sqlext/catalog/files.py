@@ -14,12 +14,10 @@ from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog.csv import csv_table
-from sqlext.catalog.formats import LAYOUT, TITLES, format_of, table_name, titles
+from sqlext.catalog.footers import file_statistics, orc_columns, parquet_columns
 from sqlext.catalog.locations import LocalData, is_hidden, located
-from sqlext.catalog.names import last_part
+from sqlext.catalog.names import LAYOUT, TITLES, format_of, last_part, table_name, titles
 from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
-from sqlext.catalog.orc import orc_columns
-from sqlext.catalog.parquet import file_statistics, parquet_columns
 from sqlext.catalog.partitions import Partitioning, partitioning
 from sqlext.catalog.samples import file_sample
 

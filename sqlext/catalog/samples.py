@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext.catalog.footers import leaf_places
 from sqlext.catalog.memory import kept_by_files
-from sqlext.catalog.parquet import leaf_places
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

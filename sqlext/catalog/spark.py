@@ -20,10 +20,9 @@ from sqlext_planner.spark.versions import condition_name, text_places
 from sqlext_planner.spark.views import TemporaryViews, View
 
 from sqlext.catalog.files import format_at_hand, table_info
-from sqlext.catalog.formats import INFERRED
-from sqlext.catalog.names import last_part
+from sqlext.catalog.footers import file_statistics
+from sqlext.catalog.names import INFERRED, last_part
 from sqlext.catalog.options import DataFiles
-from sqlext.catalog.parquet import file_statistics
 from sqlext.catalog.samples import file_sample
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from sqlext_planner.conditions import look_up
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
-from sqlext.cli.console import console, progress
 from sqlext.cli.health.findings import Finding, Machine, State
 from sqlext.cli.health.machine import CHECKS
 from sqlext.cli.source import read_settings
-from sqlext.cli.terminal import visible
+from sqlext.cli.terminal import console, progress, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,8 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog.options import FolderOptions
-from sqlext.cli.console import progress
 from sqlext.cli.source import read_schema, read_settings, read_sql
-from sqlext.cli.stages import StageProgress
-from sqlext.cli.terminal import exact_output, json_visible, visible, writing
+from sqlext.cli.terminal import StageProgress, exact_output, json_visible, progress, visible, writing
 from sqlext.explain.pages import PAGE, STAGES, render
 from sqlext.run.pipeline import stage
 

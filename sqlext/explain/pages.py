@@ -12,7 +12,7 @@ from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
-from sqlext.explain.measured import measured_json
+from sqlext.explain.analyze import measured_json
 from sqlext.explain.plan_page import fragment, page
 from sqlext.explain.times import measured_lines
 from sqlext.explain.umjoins import tsc_text, umjoins_json

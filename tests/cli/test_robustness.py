@@ -22,10 +22,9 @@ from rich.console import Console
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 
 from sqlext.cli import _run, stages
-from sqlext.cli.console import console, print_rows
 from sqlext.cli.failures import report
-from sqlext.cli.outputs import byte_sink, replacing, write_pieces
-from sqlext.cli.terminal import json_visible, visible
+from sqlext.cli.run import byte_sink, replacing, write_pieces
+from sqlext.cli.terminal import console, json_visible, print_rows, visible
 from tests.cli.conftest import ROOT, WINDOW, Sqlext
 
 EVIL = "a\x1b[31mred\x1b]0;title\x07\u202ebidi\x9b2J\x7f"

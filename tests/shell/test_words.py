@@ -7,7 +7,7 @@ from pygments.token import Keyword, Name, Number, String
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.window.functions import FUNCTIONS
 
-from sqlext.cli.shell.words import SqlExtLexer, clauses_of, functions, keywords
+from sqlext.cli.shell.help import SqlExtLexer, clauses_of, functions, keywords
 from sqlext.syntax.clauses import CLAUSES, Clause
 from sqlext.syntax.hint_nodes import HintCall
 from sqlext.syntax.parser import parse

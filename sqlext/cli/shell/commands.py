@@ -17,9 +17,8 @@ from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ConfigurationError, Span
 
-from sqlext.cli.outputs import chosen_format
 from sqlext.cli.plan import DEFAULT_STAGES
-from sqlext.cli.run import errors_in
+from sqlext.cli.run import chosen_format, errors_in
 from sqlext.cli.shell.completion import Argument, CommandWords
 from sqlext.cli.shell.help import functions_drawn, topic_drawn, topics_drawn
 from sqlext.cli.shell.results import lines_drawn, listing_drawn

@@ -10,10 +10,9 @@ from typing import Literal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
-from sqlext.cli.shell.scope import columns_named, named_relations
+from sqlext.cli.shell.help import functions, keywords, settings, spark_functions
 from sqlext.cli.shell.script import last_part
-from sqlext.cli.shell.tables import KnownTables
-from sqlext.cli.shell.words import functions, keywords, settings, spark_functions
+from sqlext.cli.shell.tables import KnownTables, columns_named, named_relations
 from sqlext.cli.source import statements_from
 from sqlext.syntax.clauses import CLAUSES
 from sqlext.syntax.typos import FIRST_WORDS

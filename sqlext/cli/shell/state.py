@@ -12,16 +12,12 @@ from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.spark.versions import arrow_table
 
-from sqlext.cli.console import progress
-from sqlext.cli.outputs import chosen_format
-from sqlext.cli.run import errors_in, result_writer
-from sqlext.cli.shell.engine import Engine
+from sqlext.cli.run import chosen_format, errors_in, result_writer
+from sqlext.cli.shell.engine import CancelledError, Engine, cancellable, presses
 from sqlext.cli.shell.results import Draw, lines_drawn, rows_drawn, show
 from sqlext.cli.shell.script import parts
 from sqlext.cli.shell.tables import KnownTables
-from sqlext.cli.shell.work import CancelledError, cancellable, presses
-from sqlext.cli.stages import StageProgress
-from sqlext.cli.terminal import keys_unseen
+from sqlext.cli.terminal import StageProgress, keys_unseen, progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
