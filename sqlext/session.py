@@ -286,7 +286,7 @@ class Session:
             missing = {key: value for key, value in wanted.items() if key not in self._spark_settings}
             with settings_changed(self.spark, missing) if missing else nullcontext():
                 self._files.read_named(self.spark, text)
-                with self._files.told():
+                with self._files.errors_of_files():
                     yield
         finally:
             AT_WORK.reset(before)

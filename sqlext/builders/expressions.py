@@ -93,7 +93,7 @@ class Expr:
 
     def over(self, window: str | AnyWindow) -> Expr:
         """Its functions over a window: ``fx.window(...)``, or the name of one of the query's windows."""
-        found = tuple(
+        parts = tuple(
             Over(window)
             if isinstance(part, Over) and part.window is None
             else part.over(window)
@@ -101,7 +101,7 @@ class Expr:
             else part
             for part in self.parts
         )
-        return replace(self, parts=found)
+        return replace(self, parts=parts)
 
     def isin(self, *values: Value | Subquery) -> Expr:
         """Whether it is one of these values or expressions, or in the rows of a query. A str is a text here, not SQL:

@@ -189,15 +189,15 @@ def _windows_of(items: Sequence[Expr]) -> list[Window]:
 
 def _named(windows: Sequence[Window]) -> list[tuple[Window, str]]:
     """The windows, each once, with names of their own: those that share one get numbers behind it."""
-    found: dict[int, tuple[Window, str]] = {}
+    by_id: dict[int, tuple[Window, str]] = {}
     taken: set[str] = set()
     for item in windows:
-        if id(item) in found:
+        if id(item) in by_id:
             continue
         name, number = item.name, 1
         while name.lower() in taken:
             number += 1
             name = f"{item.name}{number}"
         taken.add(name.lower())
-        found[id(item)] = item, name
-    return list(found.values())
+        by_id[id(item)] = item, name
+    return list(by_id.values())

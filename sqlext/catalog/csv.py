@@ -185,7 +185,7 @@ def _batches(file: Path, layout: CsvLayout, columns: Sequence[int] | None = None
     from pyarrow import csv as arrow  # 60 ms that planning without CSV files need not spend
 
     places = [str(place) for place in range(len(layout.names))]
-    wanted = places if columns is None else [str(place) for place in columns]
+    included = places if columns is None else [str(place) for place in columns]
     try:
         yield from arrow.open_csv(
             file,
@@ -199,7 +199,7 @@ def _batches(file: Path, layout: CsvLayout, columns: Sequence[int] | None = None
             ),
             convert_options=arrow.ConvertOptions(
                 column_types=dict.fromkeys(places, pa.string()),
-                include_columns=wanted,
+                include_columns=included,
                 strings_can_be_null=False,
                 quoted_strings_can_be_null=False,
             ),

@@ -105,16 +105,16 @@ def tells_apart(read: Callable[[], Iterable[pa.Array]]) -> bool:
     """
     import pyarrow.compute as pc
 
-    found: list[pa.Table] = []
+    tables: list[pa.Table] = []
     for values in read():
         suspects = _suspects(values)
         if suspects is None:
             return False
         if suspects.num_rows:
-            found.append(suspects.group_by(["double", "digits"]).aggregate([]))
-    if not found:
+            tables.append(suspects.group_by(["double", "digits"]).aggregate([]))
+    if not tables:
         return True
-    pairs = pa.concat_tables(found).group_by(["double", "digits"]).aggregate([])
+    pairs = pa.concat_tables(tables).group_by(["double", "digits"]).aggregate([])
     doubles = pc.unique(pairs["double"])
     if len(doubles) < pairs.num_rows:
         return False

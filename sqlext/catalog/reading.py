@@ -64,41 +64,41 @@ def _reader(spark: SparkSession, zone: str | None) -> DataFrameReader:
 
 
 def _read_local(spark: SparkSession, place: LocalData, options: ReadOptions, zone: str | None) -> DataFrame:
-    found = table_files(place)
-    if found.partitioning is not None and str(spark.conf.get(_TYPED)).lower() != "true":
-        found = table_files(place, typed=False)
-    if found.format == "csv":
-        return _read_csv(spark, place, found, options, zone)
-    if found.format == "parquet":
+    data = table_files(place)
+    if data.partitioning is not None and str(spark.conf.get(_TYPED)).lower() != "true":
+        data = table_files(place, typed=False)
+    if data.format == "csv":
+        return _read_csv(spark, place, data, options, zone)
+    if data.format == "parquet":
         table_info(place.text, place.text)  # an unreadable file is reported in one sentence
     reader = _reader(spark, zone)
     if place.base is not None:
         reader = reader.option("basePath", spark_path(place.base))
-    folders = {} if found.partitioning is None else dict(found.partitioning.columns)
-    with told(spark, place.text):
-        return _load(reader, found.format, place.for_spark(), options, folders)
+    folders = {} if data.partitioning is None else dict(data.partitioning.columns)
+    with data_errors(spark, place.text):
+        return _load(reader, data.format, place.for_spark(), options, folders)
 
 
 def _read_csv(
-    spark: SparkSession, place: LocalData, found: TableFiles, options: ReadOptions, zone: str | None
+    spark: SparkSession, place: LocalData, data: TableFiles, options: ReadOptions, zone: str | None
 ) -> DataFrame:
     reader = _reader(spark, zone)
     columns = dict(table_info(place.text, place.text, options).columns)
-    if found.partitioning is not None:
-        columns.update(found.partitioning.columns)  # as strings, if the session wants that
-        reader = reader.option("basePath", spark_path(found.partitioning.base))
+    if data.partitioning is not None:
+        columns.update(data.partitioning.columns)  # as strings, if the session wants that
+        reader = reader.option("basePath", spark_path(data.partitioning.base))
     given = _checked(options, columns, (), "csv")
     columns = {name: given.get(name.lower(), dtype) for name, dtype in columns.items()}
-    layout = csv_table(found.files, options).layout
+    layout = csv_table(data.files, options).layout
     ddl = ", ".join(f"`{name.replace('`', '``')}` {dtype}" for name, dtype in columns.items())
-    with told(spark, place.text):
-        return reader.schema(ddl).options(**layout.spark_options()).csv([spark_path(file) for file in found.files])
+    with data_errors(spark, place.text):
+        return reader.schema(ddl).options(**layout.spark_options()).csv([spark_path(file) for file in data.files])
 
 
 def _read_remote(spark: SparkSession, place: RemoteData, options: ReadOptions, zone: str | None) -> DataFrame:
     name = format_at(spark, place)
     reader = _reader(spark, zone)
-    with told(spark, place.uri):
+    with data_errors(spark, place.uri):
         if name == "csv":
             lines = [str(row[0]) for row in spark.read.text(place.uri).take(LINES)]
             layout = layout_of(place.uri, lines, options)
@@ -174,7 +174,7 @@ def format_at(spark: SparkSession, place: RemoteData) -> str:
             condition="spark-connect",
             help=f"read it in Spark: spark.read.format('parquet').load('{place.uri}').createOrReplaceTempView(...)",
         )
-    with told(spark, place.uri):
+    with data_errors(spark, place.uri):
         found = {format_of(name) for name in file_names(spark, place.uri, _LOOKED_AT)} - {None}
     formats = [name for name in found if name is not None]
     if len(formats) == 1:
@@ -192,7 +192,7 @@ def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, DataFiles
             help="register its tables one by one: session.register(name, uri)",
         )
     folder = place.uri.rstrip("/")
-    with told(spark, place.uri):
+    with data_errors(spark, place.uri):
         names = [
             name
             for name, is_folder in entries(spark, place.uri)
@@ -266,7 +266,7 @@ _SPARKS_WORDS = (
 
 
 @contextmanager
-def told(spark: SparkSession, path: str) -> Iterator[None]:
+def data_errors(spark: SparkSession, path: str) -> Iterator[None]:
     """Errors of Spark and of a file system become a ConfigurationError about the path or URI; one of ours stays."""
     try:
         yield

@@ -93,7 +93,7 @@ class RegisteredFiles:
             raise error
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def errors_of_files(self) -> Iterator[None]:
         """If Spark misses a table inside, the error is that of its files."""
         try:
             yield

@@ -41,7 +41,7 @@ def file_sample(
     try:
         opened = [pq.ParquetFile(file) for file in files]
         names = opened[0].schema_arrow.names
-        wanted = [names[place] for place in leaf_places(names, columns)]
+        selected = [names[place] for place in leaf_places(names, columns)]
         groups = [(file, group) for file in opened for group in range(file.num_row_groups)]
         total = sum(file.metadata.num_rows for file in opened)
         count = min(len(groups), max(1, round(len(groups) * max(rows, read) / max(1, total))))
@@ -51,10 +51,10 @@ def file_sample(
         parts = []
         for near in chosen:
             file, group = near[0]
-            part = _every(file.read_row_group(group, columns=wanted, use_threads=False), step).select(wanted)
+            part = _every(file.read_row_group(group, columns=selected, use_threads=False), step).select(selected)
             part = part.rename_columns(list(columns))
             parts.append(part if spread is None or len(near) == 1 else _spread(part, spread, near))
-        parts = parts or [opened[0].schema_arrow.empty_table().select(wanted).rename_columns(list(columns))]
+        parts = parts or [opened[0].schema_arrow.empty_table().select(selected).rename_columns(list(columns))]
         return pa.concat_tables(parts)
     except (OSError, ValueError):
         return None

@@ -171,21 +171,21 @@ class SparkCatalog:
         return {str(row[0]): str(row[1]) for row in rows}
 
     def _find(self, name: str) -> TableInfo | None:
-        found = self._described(name)
-        if found is None:
+        described = self._described(name)
+        if described is None:
             self._check(name)
         files = self._files.get(self._fold(last_part(name)))
-        if found is None or files is None or found.is_streaming:
-            return found
+        if described is None or files is None or described.is_streaming:
+            return described
         try:
             info = table_info(name, files.path, files.options)
         except ConfigurationError:  # only Spark can tell, or the view's data has changed: Spark will report it
-            return replace(found, inferred_doubles=_inferred_doubles(found, files))
-        if [column.lower() for column, _ in info.columns] != [column.lower() for column, _ in found.columns]:
-            return found
-        if "timestamp_ntz" in str(info.columns) and info.columns != found.columns:  # the view reads them in a zone
-            return replace(info, columns=found.columns, format=None, paths=())
-        return replace(info, columns=found.columns)
+            return replace(described, inferred_doubles=_inferred_doubles(described, files))
+        if [column.lower() for column, _ in info.columns] != [column.lower() for column, _ in described.columns]:
+            return described
+        if "timestamp_ntz" in str(info.columns) and info.columns != described.columns:  # the view reads them in a zone
+            return replace(info, columns=described.columns, format=None, paths=())
+        return replace(info, columns=described.columns)
 
     def _described(self, name: str) -> TableInfo | None:
         """The columns of a table or view."""

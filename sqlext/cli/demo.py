@@ -117,18 +117,18 @@ def _both_ways(session: Session, folder: Path, seconds: dict[str, float]) -> tup
 def _show_answers(out: Console, answers: pa.Table) -> None:
     """Rows of one user, with all features."""
     full = answers.filter(pc.and_(pc.greater(answers["orders_1h"], 0), pc.is_valid(answers["avg_over_20_1d"])))
-    found = full if full.num_rows else answers
+    complete = full if full.num_rows else answers
     counts = (
-        found.group_by("user_id")
+        complete.group_by("user_id")
         .aggregate([("ts", "count")])
         .sort_by([("ts_count", "descending"), ("user_id", "ascending")])
     )
     user = counts["user_id"][0].as_py()
-    own = found.filter(pc.equal(found["user_id"], user)).sort_by("ts")
+    of_user = complete.filter(pc.equal(complete["user_id"], user)).sort_by("ts")
     _heading(
         out, f"{answers.num_rows:,} rows, one for each view. Those of user {user}, who is active, with all features:"
     )
-    print_rows(out, own.slice(0, SHOWN_ROWS), more=own.num_rows > SHOWN_ROWS)
+    print_rows(out, of_user.slice(0, SHOWN_ROWS), more=of_user.num_rows > SHOWN_ROWS)
 
 
 def _show_spark(out: Console, ours: pa.Table, theirs: pa.Table, seconds: Mapping[str, float]) -> None:

@@ -38,17 +38,17 @@ def run_doctor(conf: Sequence[str], format: str) -> None:
     ours, settings = read_settings(conf)
     Config.from_mapping(ours)
     machine = Machine(settings=settings)
-    found: list[tuple[str, Finding]] = []
+    findings: list[tuple[str, Finding]] = []
 
     def tell(name: str, finding: Finding) -> None:
-        found.append((name, finding))
+        findings.append((name, finding))
         if format == "text":
             _print(name, finding)
 
     _examine(machine, tell)
-    states = Counter(finding.state for _, finding in found)
+    states = Counter(finding.state for _, finding in findings)
     if format == "json":
-        sys.stdout.write(json.dumps([_object(name, finding) for name, finding in found], indent=2) + "\n")
+        sys.stdout.write(json.dumps([_object(name, finding) for name, finding in findings], indent=2) + "\n")
     else:
         counts = ", ".join(f"{states[state]} {state}" for state in State if states[state])
         console().print(f"\n{counts}", style="bold red" if states[State.WRONG] else "bold")

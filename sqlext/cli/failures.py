@@ -203,14 +203,14 @@ def missing_package(name: str) -> ConfigurationError:
 
 def _without_java(text: str) -> str:
     """The message up to the Java stack or Spark's dump of the logical plan (a line, then `+- ` or `:- ` lines)."""
-    kept: list[str] = []
+    lines: list[str] = []
     for line in text.splitlines():
         if re.match(r"\s*(JVM stacktrace|Driver stacktrace|at [\w.$]+\()", line):
             break
         if re.match(r"\s*[+:]- ", line):
-            kept = kept[:-1]
+            lines = lines[:-1]
             break
         if re.match(r"'\w+ \[", line):  # an unresolved plan of a single node
             break
-        kept.append(line)
-    return "\n".join(kept).strip() or text.strip().splitlines()[0]
+        lines.append(line)
+    return "\n".join(lines).strip() or text.strip().splitlines()[0]

@@ -27,8 +27,8 @@ _PLACES = (
 
 def run_config(name: str | None, format: str) -> None:
     """Print the settings whose name contains `name`. Raises ConfigurationError if there are none."""
-    wanted = (name or "").lower()
-    settings = [setting for setting in Config.described() if wanted in setting.key.lower()]
+    part = (name or "").lower()
+    settings = [one for one in Config.described() if part in one.key.lower()]
     if not settings:
         raise ConfigurationError(
             f"no setting has '{name}' in its name",
@@ -37,20 +37,20 @@ def run_config(name: str | None, format: str) -> None:
         )
     if format == "json":
         rows = [
-            {"name": found.key, "default": found.default, "values": found.values, "meaning": found.doc}
-            for found in settings
+            {"name": setting.key, "default": setting.default, "values": setting.values, "meaning": setting.doc}
+            for setting in settings
         ]
         with exact_output() as stream:
             stream.write(json.dumps(rows, indent=2) + "\n")
         return
     out = console()
     width = min(out.width, _PIPE_WIDTH) if out.is_terminal else _PIPE_WIDTH
-    for found in settings:
-        line = Text(found.key, style="bold")
-        line.append(f" = {found.default}", style="not bold")
-        line.append(f"  ({found.values})", style="dim not bold")
+    for setting in settings:
+        line = Text(setting.key, style="bold")
+        line.append(f" = {setting.default}", style="not bold")
+        line.append(f"  ({setting.values})", style="dim not bold")
         out.print(line)
-        out.print(Text(textwrap.indent(textwrap.fill(found.doc, width - 4), "    ")))
+        out.print(Text(textwrap.indent(textwrap.fill(setting.doc, width - 4), "    ")))
     out.print("\nEach can be set", style="bold")
     for place in _PLACES:
         out.print(Text(f"  {place}"))

@@ -48,36 +48,36 @@ class Measured:
     stream: StreamPlan | None = None
 
 
-def measured_json(plan: PhysicalPlan, found: Measured) -> dict[str, Any]:
+def measured_json(plan: PhysicalPlan, run: Measured) -> dict[str, Any]:
     """Seconds and bytes; null is what nobody measured. In `nodes`, `place` is the number of the node in the physical
     plan, parents before children from 0, null for work of no node."""
     places = {id(node): place for place, node in enumerate(plan.walk())}
     return {
-        "rows": found.rows,
-        "seconds": found.seconds,
-        "preparing": found.preparing,
-        "nodes": [_node(figures, places) for figures in found.nodes],
-        "stages": None if found.stages is None or not found.stages.stages else asdict(found.stages),
-        "periods": list(found.periods),
-        "stream": None if found.stream is None else _stream(found.stream, places),
+        "rows": run.rows,
+        "seconds": run.seconds,
+        "preparing": run.preparing,
+        "nodes": [_node(figures, places) for figures in run.nodes],
+        "stages": None if run.stages is None or not run.stages.stages else asdict(run.stages),
+        "periods": list(run.periods),
+        "stream": None if run.stream is None else _stream(run.stream, places),
     }
 
 
 def _node(figures: NodeFigures, places: dict[int, int]) -> dict[str, Any]:
-    own = figures.by_tasks
+    by_tasks = figures.by_tasks
     return {
         "place": None if figures.node is None else places[id(figures.node)],
         "node": None if figures.node is None else figures.node.node_name(),
         "rows": figures.rows,
         "rows_in": list(figures.all_rows_in),
-        "moved_rows": figures.all_moved_rows if own or figures.spark else None,
-        "moved_bytes": figures.all_moved_bytes if own or figures.spark else None,
+        "moved_rows": figures.all_moved_rows if by_tasks or figures.spark else None,
+        "moved_bytes": figures.all_moved_bytes if by_tasks or figures.spark else None,
         "spilled_bytes": figures.all_spilled_bytes,
         "seconds": figures.seconds,
         "skew": figures.skew,
         "row_skew": figures.row_skew,
-        "parts": {name: seconds for name, seconds in figures.parts.items() if seconds} if own else None,
-        "waited": figures.elsewhere if own else None,
+        "parts": {name: seconds for name, seconds in figures.parts.items() if seconds} if by_tasks else None,
+        "waited": figures.elsewhere if by_tasks else None,
         "calls": [
             {"result": result, "evaluator": evaluator, "seconds": seconds}
             for (result, evaluator), seconds in figures.calls.items()
@@ -91,13 +91,13 @@ def _operator(item: SparkOperator) -> dict[str, Any]:
     return {name: getattr(item, name) for name in names}
 
 
-def _stream(found: StreamPlan, places: dict[int, int]) -> dict[str, Any]:
-    nodes = [{"place": places.get(id(item.node)), **item.figures, "skew": item.skew} for item in found.nodes]
+def _stream(stream: StreamPlan, places: dict[int, int]) -> dict[str, Any]:
+    nodes = [{"place": places.get(id(item.node)), **item.figures, "skew": item.skew} for item in stream.nodes]
     return {
-        "batches": found.batches,
-        "watermark": found.watermark,
-        "sources": dict(found.sources),
-        "milliseconds": dict(found.milliseconds),
+        "batches": stream.batches,
+        "watermark": stream.watermark,
+        "sources": dict(stream.sources),
+        "milliseconds": dict(stream.milliseconds),
         "nodes": nodes,
     }
 
@@ -111,16 +111,16 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
     """
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
-    found = _measured(plan, spark, config)
-    if found.stream is not None:  # counting periods would be queries of their own
-        return replace(plan, measured=found)
+    run = _measured(plan, spark, config)
+    if run.stream is not None:  # counting periods would be queries of their own
+        return replace(plan, measured=run)
     joined = _with_subqueries_joined(plan.analyzed)
     inputs = [
         *period_inputs(joined),
         *(item for node in joined.collect(PeriodAlgebra) for item in node.period_inputs()),
     ]
     periods = tuple(_counted(item, spark, config) for item in inputs)
-    return replace(plan, measured=replace(found, periods=periods))
+    return replace(plan, measured=replace(run, periods=periods))
 
 
 def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured:
@@ -135,12 +135,10 @@ def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured
     if measures is None:
         return _run(plan, context, name)
     with measures:
-        found = _run(plan, context, name)
-        results = (
-            {} if found.stream is None else {id(item.node): item.figures["rows_out"] for item in found.stream.nodes}
-        )
-        nodes = measures.nodes(context, name, found.rows, results)
-        return replace(found, nodes=tuple(nodes), stages=measures.stages())
+        run = _run(plan, context, name)
+        results = {} if run.stream is None else {id(item.node): item.figures["rows_out"] for item in run.stream.nodes}
+        nodes = measures.nodes(context, name, run.rows, results)
+        return replace(run, nodes=tuple(nodes), stages=measures.stages())
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:

@@ -43,13 +43,13 @@ def operators_of(optimized: LogicalPlan, physical: PhysicalPlan | None) -> list[
     if physical is None:
         return [Operator(number, node, ()) for number, node in enumerate(nodes, 1)]
     roots = {id(source): node for node in physical.walk() if (source := node.source()) is not None}
-    found = []
+    operators = []
     for number, node in enumerate(nodes, 1):
         above = [item for item in optimized.walk() if id(item) in roots and any(part is node for part in item.walk())]
         owner = node if id(node) in roots else above[-1] if above else None
         parts = () if owner is None else tuple(_parts(roots[id(owner)], optimized))
-        found.append(Operator(number, node, parts, None if owner is node else owner))
-    return found
+        operators.append(Operator(number, node, parts, None if owner is node else owner))
+    return operators
 
 
 def operator_html(operator: Operator, stages: Stages, level: int) -> Markup:

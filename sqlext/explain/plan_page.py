@@ -158,21 +158,21 @@ class _Parts:
     def sections(self) -> list[tuple[str, Content]]:
         """Titles and contents, in order."""
         prefix = self.stages.prefix
-        found: list[tuple[str, Content]] = [("In brief", self._brief())]
-        found.append(("Statement", [marked_sql(self.plan.sql, self.marks, prefix), self._legend()]))
+        parts: list[tuple[str, Content]] = [("In brief", self._brief())]
+        parts.append(("Statement", [marked_sql(self.plan.sql, self.marks, prefix), self._legend()]))
         if self.stages.trees:
-            found.append(("Before and after", self.stages.html(self.level)))
+            parts.append(("Before and after", self.stages.html(self.level)))
         if self.operators:
             articles = [operator_html(item, self.stages, self.level) for item in self.operators]
-            found.append(("Operators", tag("div", articles, class_="ops")))
+            parts.append(("Operators", tag("div", articles, class_="ops")))
         if self.plan.trace is not None:
-            found.append(("Rules", steps_html(self.plan.trace)))
+            parts.append(("Rules", steps_html(self.plan.trace)))
         if self.plan.measured is not None:
-            found.append(("Measured", self._measured()))
-        return found
+            parts.append(("Measured", self._measured()))
+        return parts
 
     def _brief(self) -> Content:
-        items = [tag("li", tag("b", "Found: "), self._said(item)) for item in self.operators]
+        items = [tag("li", tag("b", "Found: "), self._introduced(item)) for item in self.operators]
         trace = self.plan.trace
         if trace is not None:
             seconds = sum(step.seconds for step in trace.steps)
@@ -206,7 +206,7 @@ class _Parts:
         ]
         return tag("div", links[:_GLANCES], class_="glances") if links else None
 
-    def _said(self, item: Operator) -> Content:
+    def _introduced(self, item: Operator) -> Content:
         number = tag("span", str(item.number), class_=f"no c{(item.number - 1) % 6}")
         name = tag("a", number, " ", item.node.node_name(), href=f"#{self.stages.prefix}-op-{item.number}")
         return [name, ". ", doc_html(type(item.node).__doc__ or "")]
@@ -217,20 +217,20 @@ class _Parts:
         return tag("p", "What is marked is computed by the operator with that number.", class_="muted")
 
     def _measured(self) -> Content:
-        found = self.plan.measured
-        assert found is not None
-        before = f", prepared in {found.preparing:.2f} s" if found.preparing >= 0.005 else ""
-        content: list[Content] = [tag("p", f"{rows_text(found.rows)} in {found.seconds:.2f} s{before}.")]
-        if found.stages is None:
+        run = self.plan.measured
+        assert run is not None
+        before = f", prepared in {run.preparing:.2f} s" if run.preparing >= 0.005 else ""
+        content: list[Content] = [tag("p", f"{rows_text(run.rows)} in {run.seconds:.2f} s{before}.")]
+        if run.stages is None:
             content.append(tag("p", "Spark Connect has no accumulators: where the time went is not measured."))
         else:
-            content += [self._node_table(found.nodes), tag("p", stages_text(found.stages))]
-        if found.stream is not None:
-            told = tag("pre", "\n".join(found.stream.lines()))
+            content += [self._node_table(run.nodes), tag("p", stages_text(run.stages))]
+        if run.stream is not None:
+            told = tag("pre", "\n".join(run.stream.lines()))
             content.append(
                 tag("div", told, class_="scroll", tabindex=0, role="group", aria_label="Operators of the stream")
             )
-        return [*content, *(tag("p", line) for line in found.periods)]
+        return [*content, *(tag("p", line) for line in run.periods)]
 
     def _node_table(self, nodes: Sequence[NodeFigures]) -> Content:
         first, *others = HEADS

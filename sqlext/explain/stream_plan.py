@@ -110,8 +110,8 @@ def stream_plan(query: StreamingQuery) -> StreamPlan:
     """What a query did, running or ended. Raises ConfigurationError for one without operators of ours, or that has not
     finished a micro-batch."""
     done: Sequence[Any] = query.recentProgress
-    found = [(progress, ours) for progress in done if (ours := observed_figures(progress))]
-    known = {name for _, ours in found for name in ours if name in _PLANS}
+    batches = [(progress, ours) for progress in done if (ours := observed_figures(progress))]
+    known = {name for _, ours in batches for name in ours if name in _PLANS}
     if not known:
         raise ConfigurationError(
             f"nothing is known of the operators of query '{query.name or query.id}'",
@@ -120,14 +120,14 @@ def stream_plan(query: StreamingQuery) -> StreamPlan:
             "has finished a micro-batch: query.processAllAvailable() waits for that",
         )
     plan = _PLANS[next(iter(known))][0]
-    last = found[-1][0]
+    last = batches[-1][0]
     order = {id(node): place for place, node in enumerate(plan.walk())}
-    nodes = [_node(_PLANS[name][1], [ours[name] for _, ours in found if name in ours]) for name in known]
+    nodes = [_node(_PLANS[name][1], [ours[name] for _, ours in batches if name in ours]) for name in known]
     return StreamPlan(
         query.name or str(query.id),
         plan,
         tuple(sorted(nodes, key=lambda item: order.get(id(item.node), len(order)))),
-        len(found),
+        len(batches),
         (last.eventTime or {}).get("watermark"),
         _sources(done),
         _milliseconds(done),

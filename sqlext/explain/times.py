@@ -28,19 +28,19 @@ _UNKNOWN = "-"
 
 def measured_lines(plan: StagedPlan) -> list[str]:
     """What was measured of a statement. Raises InternalError if it was not measured."""
-    found = plan.measured
-    if plan.physical is None or found is None:
+    run = plan.measured
+    if plan.physical is None or run is None:
         raise InternalError("a statement was not measured")
-    before = f", prepared in {found.preparing:.2f} s" if found.preparing >= 0.005 else ""
-    lines = [f"{rows_text(found.rows)} in {found.seconds:.2f} s{before}"]
-    if found.stages is None:
+    before = f", prepared in {run.preparing:.2f} s" if run.preparing >= 0.005 else ""
+    lines = [f"{rows_text(run.rows)} in {run.seconds:.2f} s{before}"]
+    if run.stages is None:
         lines.append("Spark Connect has no accumulators: where the time went is not measured")
     else:
-        lines += ["", *node_lines(plan.physical, found.nodes), ""]
-        lines.append(stages_text(found.stages))
-    if found.stream is not None:
-        lines += ["", *found.stream.lines()]
-    return [*lines, *found.periods]
+        lines += ["", *node_lines(plan.physical, run.nodes), ""]
+        lines.append(stages_text(run.stages))
+    if run.stream is not None:
+        lines += ["", *run.stream.lines()]
+    return [*lines, *run.periods]
 
 
 def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
@@ -101,15 +101,15 @@ def _tasks(figures: NodeFigures) -> Iterator[str]:
 
 
 def _operator(operator: SparkOperator) -> str:
-    told = [] if operator.rows is None else [rows_text(operator.rows)]
+    facts = [] if operator.rows is None else [rows_text(operator.rows)]
     if operator.moved_rows:
         size = f" ({bytes_text(operator.moved_bytes)})" if operator.moved_bytes else ""
-        told = [f"{operator.moved_rows:,} moved{size}"]
+        facts = [f"{operator.moved_rows:,} moved{size}"]
     if operator.spilled_bytes:
-        told.append(f"{bytes_text(operator.spilled_bytes)} spilled")
+        facts.append(f"{bytes_text(operator.spilled_bytes)} spilled")
     if operator.seconds is not None:
-        told.append(f"{operator.seconds:.2f} s")
-    return " ".join([operator.name, *told])
+        facts.append(f"{operator.seconds:.2f} s")
+    return " ".join([operator.name, *facts])
 
 
 def _calls(figures: NodeFigures) -> Iterator[str]:
@@ -141,16 +141,16 @@ def stages_text(stages: StageFigures) -> str:
 
 def depths(plan: PhysicalPlan) -> dict[int, int]:
     """How deep each node of a plan is, by its id; one with two parents as deep as below the first."""
-    found: dict[int, int] = {}
+    depth_of: dict[int, int] = {}
 
     def visit(node: PhysicalPlan, depth: int) -> None:
-        if id(node) not in found:
-            found[id(node)] = depth
+        if id(node) not in depth_of:
+            depth_of[id(node)] = depth
             for child in node.children:
                 visit(child, depth + 1)
 
     visit(plan, 0)
-    return found
+    return depth_of
 
 
 def node_names(nodes: Sequence[PhysicalPlan | None]) -> list[str]:

@@ -39,14 +39,14 @@ class Benchmark:
         """The folder of the texts: `NAME_queries` of the checkout, or its copy in the wheel."""
         root = Path(__file__).resolve().parent
         places = (root.parent.parent / f"{self.name}_queries", root / "queries" / self.name)
-        found = next((place for place in places if (place / "schema.sql").is_file()), None)
-        if found is None:
+        folder = next((place for place in places if (place / "schema.sql").is_file()), None)
+        if folder is None:
             raise ConfigurationError(
                 f"the queries of {self.title} are not installed",
                 condition="benchmark",
                 help=f"looked in {' and '.join(map(str, places))}",
             )
-        return found
+        return folder
 
     @cached_property
     def tables(self) -> Mapping[str, Mapping[str, str]]:

@@ -83,15 +83,15 @@ def _codes(answer: pa.Table, reference: pa.Table, column: int) -> tuple[Codes, C
 
     A column that only the reference has gives no codes for the answer.
     """
-    own = answer.column(column) if column < answer.num_columns else None
-    chunks = ([] if own is None else own.chunks) + reference.column(column).chunks
+    answered = answer.column(column) if column < answer.num_columns else None
+    chunks = ([] if answered is None else answered.chunks) + reference.column(column).chunks
     kind = reference.schema.field(column).type
     values = pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).combine_chunks()
     if isinstance(values, pa.ChunkedArray):  # what pyarrow returns for no chunks or for too large ones
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], kind)
     codes = _float_codes(values) if pa.types.is_floating(kind) else _exact_codes(values)
     codes[np.asarray(values.is_null())] = -1
-    cut = 0 if own is None else answer.num_rows
+    cut = 0 if answered is None else answer.num_rows
     return codes[:cut], codes[cut:]
 
 
@@ -129,13 +129,13 @@ def _ranks(keys: Sequence[Codes], rows: int) -> Codes:
     return np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _pair(own: Codes, theirs: Codes, ranks: Codes) -> Codes:
+def _pair(answers: Codes, theirs: Codes, ranks: Codes) -> Codes:
     """The rank of the reference row that each row is paired with; -1 for one without a partner left."""
     order = np.lexsort((ranks, theirs))
     sorted_names = theirs[order]
-    begin = np.searchsorted(sorted_names, own, "left")
-    place = begin + _occurrence(own)
-    found = place < np.searchsorted(sorted_names, own, "right")
+    begin = np.searchsorted(sorted_names, answers, "left")
+    place = begin + _occurrence(answers)
+    found = place < np.searchsorted(sorted_names, answers, "right")
     return np.where(found, ranks[order[np.minimum(place, len(order) - 1)]], -1)
 
 

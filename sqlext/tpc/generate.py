@@ -43,8 +43,8 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
     Raises ConfigurationError if a package is not installed, or not for this version of DuckDB.
     """
     package = f"duckdb_extension_{benchmark.name}"
-    found = importlib.util.find_spec(package)
-    if importlib.util.find_spec("duckdb") is None or found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package)
+    if importlib.util.find_spec("duckdb") is None or spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
             f"{benchmark.title} needs the packages duckdb and {package.replace('_', '-')}",
             condition="missing-package",
@@ -53,7 +53,7 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
     import duckdb
 
     version = f"v{duckdb.__version__}"
-    file = Path(found.submodule_search_locations[0], "extensions", version, f"{benchmark.name}.duckdb_extension")
+    file = Path(spec.submodule_search_locations[0], "extensions", version, f"{benchmark.name}.duckdb_extension")
     if not file.is_file():
         raise ConfigurationError(
             f"{package.replace('_', '-')} has no extension for DuckDB {version}",
@@ -74,7 +74,7 @@ def generated(folder: Path) -> Generated | None:
     Raises ConfigurationError for a marker file that `generate` did not write.
     """
     try:
-        found = Generated(**json.loads((folder / MARKER).read_text(encoding="utf-8")))
+        earlier = Generated(**json.loads((folder / MARKER).read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError) as error:
@@ -83,7 +83,7 @@ def generated(folder: Path) -> Generated | None:
             condition="benchmark",
             help="remove the folder, or give another one",
         ) from error
-    return found if all((folder / f"{table}.parquet").is_file() for table in found.rows) else None
+    return earlier if all((folder / f"{table}.parquet").is_file() for table in earlier.rows) else None
 
 
 def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -> Generated:

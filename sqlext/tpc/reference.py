@@ -54,14 +54,14 @@ def reference(sql: str, columns: Sequence[str]) -> Reference:
 
 
 def _limit(query: exp.Expr) -> int | None:
-    found = query.args.get("limit")
+    limit = query.args.get("limit")
     if query.args.get("offset") is not None:
         raise UnsupportedError(
             "the answer of a query with OFFSET cannot be checked", condition="benchmark", help="check it without OFFSET"
         )
-    if found is None:
+    if limit is None:
         return None
-    value = found.expression
+    value = limit.expression
     if not isinstance(value, exp.Literal) or value.is_string:
         raise UnsupportedError(
             "the LIMIT is not a number", condition="benchmark", help="write a number to check the answer"

@@ -110,14 +110,14 @@ def _check_room(machine: Machine, there: Memory, heap: int) -> Iterator[Finding]
     cores = machine.tasks
     needed = heap + JAVA_MB + cores * WORKER_MB
     workers = f", {cores} Python workers with about {WORKER_MB} MB each" if cores else ""
-    told = f"Java's heap {heap:,} MB{workers}; {there.source} has {there.total:,} MB, {there.free:,} MB of it free"
+    summary = f"Java's heap {heap:,} MB{workers}; {there.source} has {there.total:,} MB, {there.free:,} MB of it free"
     smaller = "give a smaller heap or fewer tasks at a time: --conf spark.driver.memory=1g --conf spark.master=local[1]"
     if needed > there.total:
-        yield Finding.wrong(f"too little memory: {told}", f"{smaller}; or give {there.source} more", "out-of-memory")
+        yield Finding.wrong(f"too little memory: {summary}", f"{smaller}; or give {there.source} more", "out-of-memory")
     elif needed > there.free:
-        yield Finding.warning(told, f"end other programs, or {smaller}")
+        yield Finding.warning(summary, f"end other programs, or {smaller}")
     else:
-        yield Finding.ok(told)
+        yield Finding.ok(summary)
 
 
 def check_executor_memory(machine: Machine, cores: int | None = None) -> Iterator[Finding]:
@@ -129,12 +129,12 @@ def check_executor_memory(machine: Machine, cores: int | None = None) -> Iterato
     pyspark = megabytes(machine.settings.get("spark.executor.pyspark.memory", "")) or 0
     overhead = (megabytes(given) if given is not None else None) or max(384, heap // 10)
     tasks = cores or int(machine.settings.get("spark.executor.cores", "1"))
-    told = f"an executor has a heap of {heap:,} MB and {overhead + pyspark:,} MB besides, for {tasks} Python workers"
+    summary = f"an executor has a heap of {heap:,} MB and {overhead + pyspark:,} MB besides, for {tasks} Python workers"
     if overhead + pyspark < tasks * WORKER_MB:
         more = tasks * 2 * WORKER_MB
-        yield Finding.warning(told, f"--conf spark.executor.memoryOverhead={more}m, or fewer spark.executor.cores")
+        yield Finding.warning(summary, f"--conf spark.executor.memoryOverhead={more}m, or fewer spark.executor.cores")
     else:
-        yield Finding.ok(told)
+        yield Finding.ok(summary)
 
 
 DISTRIBUTION = "sql-for-time-on-spark"
@@ -177,15 +177,15 @@ def check_packages(machine: Machine, own: str = DISTRIBUTION) -> Iterator[Findin
         yield Finding.warning(f"the package {own} is not installed: its ranges are not known", f"pip install {own}")
         return
     needed = [Requirement(line) for line in lines]
-    found: list[str] = []
+    installed: list[str] = []
     for requirement in (one for one in needed if _extra_of(one) is None):
         problem = _problem(requirement)
         if problem is None:
-            found.append(f"{requirement.name} {version(requirement.name)}{_untested(requirement.name)}")
+            installed.append(f"{requirement.name} {version(requirement.name)}{_untested(requirement.name)}")
         else:
             remedy = f"pip install '{requirement.name}{requirement.specifier}'"
             yield Finding.wrong(problem, remedy, "missing-package")
-    yield Finding.ok(", ".join(found))
+    yield Finding.ok(", ".join(installed))
     yield from _extras(needed)
 
 
@@ -250,13 +250,13 @@ def check_java(machine: Machine) -> Iterator[Finding]:
     """The Java that Spark will run on. Raises ConfigurationError if there is none, or no PySpark."""
     java = find_java(machine.environment)
     home = machine.environment.get("JAVA_HOME")
-    told, named = f"Java {java.version} from {java.origin} ({java.executable})", spark_line().javas
+    summary, named = f"Java {java.version} from {java.origin} ({java.executable})", spark_line().javas
     if java.version in named:
-        yield Finding.ok(told)
+        yield Finding.ok(summary)
     else:
         words = ", ".join(map(str, named))
         yield Finding.warning(
-            f"{told}, and PySpark {pyspark_version()} names Java {words}",
+            f"{summary}, and PySpark {pyspark_version()} names Java {words}",
             "if something fails, set JAVA_HOME to one of these",
         )
     if home and java.origin != "JAVA_HOME":

@@ -65,20 +65,20 @@ def _is_type(word: str) -> bool:
 @cache
 def functions() -> Mapping[str, Entry]:
     """The functions of the dialect by their names and aliases, in lower case."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for row in FUNCTIONS.values():
         if not row.internal:
             also = f"also {', '.join(row.names[1:])}" if row.names[1:] else ""
             entry = Entry(row.name, row.signature, row.doc, also)
-            found.update(dict.fromkeys(row.names, entry))
+            entries.update(dict.fromkeys(row.names, entry))
     for made in PERIOD_FUNCTIONS.values():
         ends = "start, end, start2, end2" if made.periods == 2 else "start, end"
-        found[made.name] = Entry(made.name, f"{made.name}({ends})", made.doc)
+        entries[made.name] = Entry(made.name, f"{made.name}({ends})", made.doc)
     for relation in RELATIONS.values():
-        found[relation.name] = Entry(
+        entries[relation.name] = Entry(
             relation.name, f"{relation.name}(a, b, c, d)", relation.doc, relation_note(relation)
         )
-    return found
+    return entries
 
 
 def relation_note(relation: Relation) -> str:
@@ -180,7 +180,7 @@ def topic_drawn(topic: str, of_spark: str | None = None) -> Draw:
     name = topic.strip().rstrip("()").lower()
     clauses, relations = clauses_of(topic), relations_of(topic)
     entry = functions().get(name)
-    described = [found for found in Config.described() if found.key.lower() == name]
+    described = [setting for setting in Config.described() if setting.key.lower() == name]
     if entry is None and not (clauses or relations or described or of_spark):
         raise _unknown(topic, name)
 
@@ -192,8 +192,10 @@ def topic_drawn(topic: str, of_spark: str | None = None) -> Draw:
             _print_function(out, Entry(relation.name, form, relation.doc, relation_note(relation)))
         for clause in clauses:
             _print_clause(out, clause)
-        for found in described:
-            _print_function(out, Entry(found.key, f"{found.key} = {found.default}", found.doc, f"takes {found.values}"))
+        for setting in described:
+            _print_function(
+                out, Entry(setting.key, f"{setting.key} = {setting.default}", setting.doc, f"takes {setting.values}")
+            )
         if of_spark and entry is None:
             out.print(Text(of_spark))
 

@@ -56,7 +56,7 @@ def columns_named(
 
     `columns` gives those of a table, () for an unknown one.
     """
-    found: dict[str, str] = {}
+    described: dict[str, str] = {}
     relations = named_relations(statement)
     queries = {item.alias.lower(): item for item in relations if item.table is None}
     for item in relations:
@@ -64,11 +64,11 @@ def columns_named(
             continue
         query = queries.get((item.table or item.alias).lower())
         if query is not None:
-            found.update({name: query.alias for name in query.items if name != "*"})
+            described.update({name: query.alias for name in query.items if name != "*"})
         tables = [item.table] if query is None else _tables_below(query, relations)
         for table in tables:
-            found.update({name: f"{kind}, {table}" for name, kind in columns(table or "")})
-    return tuple(found.items())
+            described.update({name: f"{kind}, {table}" for name, kind in columns(table or "")})
+    return tuple(described.items())
 
 
 def _tables_below(query: Named, relations: Sequence[Named]) -> list[str]:
@@ -94,19 +94,19 @@ class _Reader:
 
     def relations(self) -> list[Named]:
         """What follows FROM, JOIN and the like."""
-        found: list[Named] = []
+        named: list[Named] = []
         for at, word in enumerate(self._words[:-2]):
             if word not in _BEFORE or self._tokens[at].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
                 continue
             place: int | None = at + 1
             while place is not None:
-                place = self._relation(place, found)
+                place = self._relation(place, named)
                 if place is None or word not in _LISTS or self._words[place] != ",":
                     break
                 place += 1
-        return found
+        return named
 
-    def _relation(self, at: int, found: list[Named]) -> int | None:
+    def _relation(self, at: int, named: list[Named]) -> int | None:
         """Adds the relation at a place, and returns the place behind it; None if there is none."""
         table: str | None = None
         items: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class _Reader:
         alias, at = self._alias(at)
         if alias is None and table is None:
             return at
-        found.append(Named(alias or (table or "").rpartition(".")[2], table, items))
+        named.append(Named(alias or (table or "").rpartition(".")[2], table, items))
         return at
 
     def _alias(self, at: int) -> tuple[str | None, int]:

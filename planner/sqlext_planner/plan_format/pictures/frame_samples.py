@@ -68,18 +68,16 @@ def frame_samples(frame: WindowFrame, order_dtype: str | None, sources: int) -> 
 
 
 def _states(frame: Frame, sequence: Sequence[tuple[int, int]], current: int) -> list[str]:
-    kept = set(members(frame, sequence, current))
+    in_frame = set(members(frame, sequence, current))
     whole = replace(frame, maxsize=None)
     plain = replace(whole, exclude_current_row=False)
     if frame.unit == "range":
         plain = replace(plain, exclude_current_time=False, instance_not_in_window=False)
     unlimited, reached = set(members(whole, sequence, current)), set(members(plain, sequence, current))
-    if frame.unit == "rows" and kept:  # where rows are left out others move up: those left out are between
-        reached |= set(range(min(kept), max(kept) + 1))
-    return [
-        "in" if number in kept else "oversize" if number in unlimited else "excluded" if number in reached else "out"
-        for number in range(len(sequence))
-    ]
+    if frame.unit == "rows" and in_frame:  # where rows are left out others move up: those left out are between
+        reached |= set(range(min(in_frame), max(in_frame) + 1))
+    others = {number: "oversize" if number in unlimited else "excluded" for number in unlimited | reached}
+    return ["in" if number in in_frame else others.get(number, "out") for number in range(len(sequence))]
 
 
 def members(frame: Frame, sequence: Sequence[tuple[int, int]], current: int) -> list[int]:
@@ -96,20 +94,20 @@ def members(frame: Frame, sequence: Sequence[tuple[int, int]], current: int) -> 
     high = float("inf") if frame.end is None else frame.end
     if frame.unit == "rows":
         here = line.index(current)
-        kept = [number for place, number in enumerate(line, -here) if low <= place <= high]
+        in_frame = [number for place, number in enumerate(line, -here) if low <= place <= high]
     else:
-        kept = [number for number in line if number == current or low <= sequence[number][0] - now <= high]
+        in_frame = [number for number in line if number == current or low <= sequence[number][0] - now <= high]
         ahead, behind = low > 0, high < 0
-        kept = [
+        in_frame = [
             number
-            for number in kept
+            for number in in_frame
             if (number > current and frame.end_following)
             or (number < current and not ahead)
             or (number == current and not ahead and not behind)
         ]
     if frame.exclude_current_row:
-        kept = [number for number in kept if number != current]
-    return kept if frame.maxsize is None else kept[-frame.maxsize :]
+        in_frame = [number for number in in_frame if number != current]
+    return in_frame if frame.maxsize is None else in_frame[-frame.maxsize :]
 
 
 def _drawn(frame: WindowFrame, order_dtype: str | None) -> tuple[Frame, bool]:

@@ -49,7 +49,7 @@ def frame_picture(window: WindowGroup, lanes: Sequence[str], order_dtype: str | 
     shapes.append(words(_TO, bottom + 17, f"{order} \N{RIGHTWARDS ARROW}", "small", "end", _TO - 4))
     shapes += _legend(bottom + 34)
     return Picture(
-        f"Window {window.name}", _told(samples, lanes), bottom + 42, tuple(shapes), _caption(window, samples)
+        f"Window {window.name}", _description(samples, lanes), bottom + 42, tuple(shapes), _caption(window, samples)
     )
 
 
@@ -107,14 +107,14 @@ def _legend(y: float) -> Iterator[Markup]:
         yield words(place + 8, y, told, "small")
 
 
-def _told(samples: FrameSamples, lanes: Sequence[str]) -> str:
-    told = []
+def _description(samples: FrameSamples, lanes: Sequence[str]) -> str:
+    sentences = []
     for lane, name in enumerate(lanes):
         rows = [row for row in samples.rows if row.lane == lane]
         counts = {state: sum(row.state == state for row in rows) for state in _STATES}
         parts = [f"{count} {_STATES[state]}" for state, count in counts.items() if count]
-        told.append(f"of {len(rows)} rows of {name}, {', '.join(parts)}")
-    return "; ".join(told)
+        sentences.append(f"of {len(rows)} rows of {name}, {', '.join(parts)}")
+    return "; ".join(sentences)
 
 
 def _caption(window: WindowGroup, samples: FrameSamples) -> str:

@@ -32,13 +32,13 @@ class Picture:
         """The picture without its words, for a place beside those that say the same."""
         return self._drawn(None, aria_hidden="true")
 
-    def _drawn(self, told: Content, **attributes: str) -> Markup:
+    def _drawn(self, description: Content, **attributes: str) -> Markup:
         size: dict[str, str | float] = {
             "viewBox": f"0 0 {WIDTH} {self.height:g}",
             "width": WIDTH,
             "height": self.height,
         }
-        return tag("svg", told, self.shapes, **size, **attributes)
+        return tag("svg", description, self.shapes, **size, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str = "") -> Markup:

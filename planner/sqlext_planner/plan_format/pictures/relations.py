@@ -78,7 +78,9 @@ def relation_picture(drawn: Drawn) -> Picture:
     for name, reach in reaches.items():
         shapes += _reach(reach, _REACHES[name], "t" if drawn.point else {"c": "start s", "d": "end s"}[name])
     title = drawn.relation.words[0]
-    return Picture(title, _told(drawn, reaches), max(_REACHES[n] for n in reaches) + 9, tuple(shapes), _caption(drawn))
+    return Picture(
+        title, _description(drawn, reaches), max(_REACHES[n] for n in reaches) + 9, tuple(shapes), _caption(drawn)
+    )
 
 
 def amount_words(amount: Amount) -> str:
@@ -126,7 +128,7 @@ def _reach(reach: Reach, y: float, label: str) -> Iterator[Markup]:
         yield arrow(x, y, towards) if bound is None else dot(x, y, "reach-in" if inside else "reach-out", 3.5)
 
 
-def _told(drawn: Drawn, reaches: Mapping[str, Reach]) -> str:
+def _description(drawn: Drawn, reaches: Mapping[str, Reach]) -> str:
     names = {"c": "t" if drawn.point else "the start of s", "d": "the end of s"}
     told = [f"{names[name]} may be {_range(reach)}" for name, reach in reaches.items()]
     allen = () if drawn.point or drawn.relation.strict else Placements(drawn.terms).allen
