@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
 from sqlext.builders.expressions import Expr, PeriodLike, Value, amount_text, expression, several
-from sqlext.builders.period_tables import Periods, PeriodTable
-from sqlext.builders.select import Relation, Runner, Select
+from sqlext.builders.select import Periods, PeriodTable, Relation, Runner, Select
 from sqlext.builders.text import Rendered, Source, Writer, opened_table, quoted, table_name
 from sqlext.builders.windows import Bound, Window, window
 

@@ -19,7 +19,7 @@ from typing import IO, cast
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.catalog.csv_types import ColumnValues, is_value
+from sqlext.catalog.inferred_types import ColumnValues, is_value
 from sqlext.catalog.memory import kept_by_files
 from sqlext.catalog.names import compression_of, suffix_of
 from sqlext.catalog.options import NONE, ReadOptions

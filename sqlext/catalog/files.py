@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
 
+from sqlext.catalog.columnar import file_sample, file_statistics, orc_columns, parquet_columns
 from sqlext.catalog.csv import csv_table
 from sqlext.catalog.dictionary import CatalogWithoutSpark
-from sqlext.catalog.footers import file_statistics, orc_columns, parquet_columns
 from sqlext.catalog.locations import LocalData, is_hidden, located
 from sqlext.catalog.names import LAYOUT, TITLES, format_of, last_part, table_name, titles
 from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
 from sqlext.catalog.partitions import Partitioning, partitioning
-from sqlext.catalog.samples import file_sample
 
 if TYPE_CHECKING:
     import pyarrow as pa

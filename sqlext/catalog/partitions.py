@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.catalog.csv_types import tells_apart
+from sqlext.catalog.inferred_types import tells_apart
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"

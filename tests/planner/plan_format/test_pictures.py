@@ -15,8 +15,7 @@ from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
-from sqlext_planner.plan_format.pictures.frame_samples import frame_samples, members
-from sqlext_planner.plan_format.pictures.frames import frame_picture
+from sqlext_planner.plan_format.pictures.frames import frame_picture, frame_samples, members
 from sqlext_planner.plan_format.pictures.join_graph import class_name
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.plan_format.pictures.relations import Drawn, amount_words, relation_picture
