@@ -167,7 +167,8 @@ def expression(value: Value) -> Expr:
         case Expr():
             return value
         case str():
-            return Expr((value + "\n" if "--" in value else value,), is_atom=_is_simple(value))  # ends a comment
+            text = value + "\n" if "--" in value else value  # ends a comment
+            return Expr((text,), is_atom=all(map(is_name, value.split("."))))
         case None | bool() | int() | float() | Decimal() | datetime.date() | datetime.timedelta():
             return Expr((literal_text(value),), is_atom=True)
     if is_foreign(value):
@@ -280,7 +281,3 @@ def _operand(value: Value | Subquery) -> str | Part:
 
 def _inside(item: Expr) -> Expr:
     return item if item.is_atom else Expr(("(", item, ")"), is_atom=True)
-
-
-def _is_simple(text: str) -> bool:
-    return all(is_name(part) for part in text.split(".")) if text else False

@@ -92,7 +92,8 @@ class Select(Subquery):
 
     def write(self, writer: Writer) -> None:
         """Append its text, without parentheses."""
-        windows = _named((*self.windows, *_windows_of(self._expressions())))
+        used = [item for item in windows_in(self._expressions()) if isinstance(item, Window)]
+        windows = _named((*self.windows, *used))
         with writer.block(self._block(windows)):
             writer.write("SELECT ", *(f"/*+ {hint} */ " for hint in self.hints), "DISTINCT " * self.is_distinct)
             with writer.argument("select" if self.keys is None else "agg"):
@@ -183,10 +184,6 @@ def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: 
         if separator == " AND " and len(parts) > 1:
             parts = [Expr(("(", part, ")")) if part.holds_or else part for part in parts]
         writer.list(tuple(parts), separator)
-
-
-def _windows_of(items: Sequence[Expr]) -> list[Window]:
-    return [item for item in windows_in(tuple(items)) if isinstance(item, Window)]
 
 
 def _named(windows: Sequence[Window]) -> list[tuple[Window, str]]:

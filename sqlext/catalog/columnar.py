@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlext_planner.catalog import KeyStatistics
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
@@ -287,7 +286,7 @@ def _spread(part: pa.Table, column: str, groups: Sequence[Group]) -> pa.Table:
         if number and found is not None:
             own = dealt == number
             moved[own] = found[0] + np.round(part_of[own] * (found[1] - found[0])).astype(np.int64)
-    result = pa.array(moved, mask=_nulls(numbers)).cast(_integer_type(kind)).cast(kind)
+    result = pa.array(moved, mask=numbers.is_null().to_numpy(zero_copy_only=False)).cast(_integer_type(kind)).cast(kind)
     return part.set_column(place, part.schema.field(place), result)
 
 
@@ -319,8 +318,3 @@ def _integer_type(kind: pa.DataType) -> pa.DataType | None:
 def _integers(values: pa.Array) -> pa.Array:
     """As int64."""
     return values.cast(_integer_type(values.type)).cast(pa.int64())
-
-
-def _nulls(values: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = values.is_null().to_numpy(zero_copy_only=False)
-    return found

@@ -92,7 +92,7 @@ def csv_table(files: Sequence[Path], options: ReadOptions = NONE) -> CsvTable:
         types.append(dtype or values.spark_type(lambda place=place: _column(files, layout, place)))  # type: ignore[misc]
     columns = tuple(zip(layout.names, types, strict=True))
     doubles = tuple(name for (name, dtype), own in zip(columns, given, strict=True) if dtype == "double" and not own)
-    multiline = bool(options.multiline) or has_breaks or _breaks_in(layout.names)
+    multiline = bool(options.multiline) or has_breaks or any("\n" in name or "\r" in name for name in layout.names)
     size = sum(file.stat().st_size for file in files)
     return CsvTable(replace(layout, multiline=multiline), columns, rows, size, doubles)
 
@@ -223,10 +223,6 @@ def _has_breaks(batch: pa.RecordBatch) -> bool:
     import pyarrow.compute as pc
 
     return any(pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py() for column in batch.columns)
-
-
-def _breaks_in(names: Sequence[str]) -> bool:
-    return any("\n" in name or "\r" in name for name in names)
 
 
 def _holds_quote(file: Path) -> bool:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from sqlext_planner.relational.physical_plan import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -246,7 +247,7 @@ def _texts(frame: DataFrame, leaves: list[Path]) -> DataFrame:
 
     parts = []
     for place, path in enumerate(leaves):
-        values = _values(frame[_quoted(path[0])], path[1:])
+        values = _values(frame[quoted(str(path[0]))], path[1:])
         numbered = spark.transform(values, partial(_numbered, place))
         parts.append(spark.coalesce(numbered, spark.array()))
     rows = frame.select(spark.explode(spark.concat(*parts)).alias("r"))
@@ -317,7 +318,3 @@ def _expr(text: str) -> Column:
     from pyspark.sql import functions as spark
 
     return spark.expr(text)
-
-
-def _quoted(name: str | None) -> str:
-    return "`" + str(name).replace("`", "``") + "`"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
-from sqlext_planner.relational.physical_plan import sentences
+from sqlext_planner.relational.physical_plan import quoted, sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.spark.versions import condition_name, text_places
@@ -256,7 +256,7 @@ class SparkCatalog:
         try:
             table = self._statistics(name, "")
             rows = re.search(r"(\d+) rows", table.get("Statistics", ""))
-            found = [self._statistics(name, _quoted_part(column)) for column in columns] if rows is not None else []
+            found = [self._statistics(name, quoted(column)) for column in columns] if rows is not None else []
         except PySparkException:  # a temporary view, or a catalog without statistics
             return None
         if rows is None:
@@ -331,10 +331,6 @@ def _inferred_doubles(found: TableInfo, files: DataFiles) -> tuple[str, ...]:
 
 def _quoted(name: str) -> str:
     return name if "`" in name else ".".join(f"`{part}`" for part in name.split("."))
-
-
-def _quoted_part(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _columns(frame: DataFrame) -> tuple[tuple[str, str], ...]:

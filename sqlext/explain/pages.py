@@ -17,7 +17,7 @@ from sqlext_planner.errors import Span, masked
 from sqlext_planner.expressions.nodes import conjuncts
 from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
 from sqlext_planner.plan_format.amounts import rows_text, seconds_text
-from sqlext_planner.plan_format.html import doc_html, steps_html
+from sqlext_planner.plan_format.html import doc_html, scrolling, steps_html
 from sqlext_planner.plan_format.markup import Content, Markup, tag
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -214,8 +214,7 @@ class _Parts:
         return tag("div", links[:_GLANCES], class_="glances") if links else None
 
     def _introduced(self, item: Operator) -> Content:
-        number = tag("span", str(item.number), class_=f"no c{(item.number - 1) % 6}")
-        name = tag("a", number, " ", item.node.node_name(), href=f"#{self.stages.prefix}-op-{item.number}")
+        name = tag("a", item.badge, " ", item.node.node_name(), href=f"#{self.stages.prefix}-op-{item.number}")
         return [name, ". ", doc_html(type(item.node).__doc__ or "")]
 
     def _legend(self) -> Content:
@@ -226,17 +225,14 @@ class _Parts:
     def _measured(self) -> Content:
         run = self.plan.measured
         assert run is not None
-        before = f", prepared in {run.preparing:.2f} s" if run.preparing >= 0.005 else ""
-        content: list[Content] = [tag("p", f"{rows_text(run.rows)} in {run.seconds:.2f} s{before}.")]
+        content: list[Content] = [tag("p", f"{run.summary}.")]
         if run.stages is None:
             content.append(tag("p", "Spark Connect has no accumulators: where the time went is not measured."))
         else:
             content += [self._node_table(run.nodes), tag("p", stages_text(run.stages))]
         if run.stream is not None:
             told = tag("pre", "\n".join(run.stream.lines()))
-            content.append(
-                tag("div", told, class_="scroll", tabindex=0, role="group", aria_label="Operators of the stream")
-            )
+            content.append(scrolling("Operators of the stream", told))
         return [*content, *(tag("p", line) for line in run.periods)]
 
     def _node_table(self, nodes: Sequence[NodeFigures]) -> Content:
@@ -254,7 +250,7 @@ class _Parts:
                 told = [tag("div", part) for part in parts]
                 rows.append(tag("tr", tag("td", told, colspan=len(HEADS), class_="muted")))
         table = tag("table", tag("caption", "Nodes"), tag("thead", head), tag("tbody", rows))
-        return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label="Measured nodes")
+        return scrolling("Measured nodes", table)
 
 
 STAGES = ("parsed", "analyzed", "optimized", "physical")

@@ -12,7 +12,7 @@ from sqlext_planner.batches import BATCHES, Optimizer
 from sqlext_planner.exchange.figures import PARTS
 from sqlext_planner.plan_format import side_by_side, tree_text
 from sqlext_planner.plan_format.amounts import seconds_text
-from sqlext_planner.plan_format.html import doc_html
+from sqlext_planner.plan_format.html import doc_html, scrolling
 from sqlext_planner.plan_format.markup import Content, Markup, tag
 from sqlext_planner.plan_format.pictures.picture import Picture
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
@@ -42,15 +42,10 @@ def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
     """
     if plan.optimized is None or plan.physical is None:
         return []
-    chosen = {node.group: node for node in _physical_groups(plan.physical)}
-    groups = map(UMJoinGroup.of, _umjoins(plan.optimized))
+    groups = [UMJoinGroup.of(node) for part in with_subqueries(plan.optimized) for node in part.collect(UMJoin)]
+    grouped = [(getattr(node, "group", None), node) for node in plan.physical.walk()]
+    chosen = {group: node for group, node in grouped if isinstance(group, UMJoinGroup)}
     return [_entry(group, chosen.get(group)) for group in groups]
-
-
-def _umjoins(plan: LogicalPlan) -> Iterator[UMJoin]:
-    """The multi-way joins of a plan, and of the subqueries in its expressions."""
-    for part in with_subqueries(plan):
-        yield from part.collect(UMJoin)
 
 
 def with_subqueries(plan: LogicalPlan) -> Iterator[LogicalPlan]:
@@ -70,10 +65,6 @@ def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:
         "why": details.get("why", "part of a text that goes to Spark"),
         **group.notes,
     }
-
-
-def _physical_groups(physical: PhysicalPlan) -> Iterator[Any]:
-    return (node for node in physical.walk() if isinstance(getattr(node, "group", None), UMJoinGroup))
 
 
 def tsc_text(plan: StagedPlan) -> str:
@@ -99,6 +90,11 @@ class Operator:
     physical: tuple[PhysicalPlan, ...]
     #: The node above it with which it is computed, if it has no physical node of its own.
     within: LogicalPlan | None = None
+
+    @property
+    def badge(self) -> Markup:
+        """Its number in its colour."""
+        return tag("span", str(self.number), class_=f"no c{(self.number - 1) % 6}")
 
     @property
     def runs(self) -> PhysicalPlan | None:
@@ -127,8 +123,7 @@ def operator_html(operator: Operator, stages: Stages, level: int) -> Markup:
     """A section about an operator."""
     node, runs = operator.node, operator.runs
     ident = f"{stages.prefix}-op-{operator.number}"
-    number = tag("span", str(operator.number), class_=f"no c{(operator.number - 1) % 6}")
-    head = tag(f"h{level}", number, " ", node.node_name(), id=f"{ident}-name")
+    head = tag(f"h{level}", operator.badge, " ", node.node_name(), id=f"{ident}-name")
     pictures = list(dict.fromkeys(pictures_of(node)))
     body = [
         head,
@@ -214,4 +209,4 @@ def _measured(operator: Operator, stages: Stages) -> Content:
 
 def _table(title: str, head: Content, rows: Content) -> Markup:
     table = tag("table", tag("caption", title), tag("thead", head) if head else None, tag("tbody", rows))
-    return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label=title)
+    return scrolling(title, table)

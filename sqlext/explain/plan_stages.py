@@ -10,7 +10,7 @@ from functools import cached_property, partial
 
 from sqlext_planner.exchange.figures import NodeFigures
 from sqlext_planner.plan_format.amounts import bytes_text, rows_text, seconds_text
-from sqlext_planner.plan_format.html import Link, Shown, tree_html
+from sqlext_planner.plan_format.html import Link, Shown, scrolling, tree_html
 from sqlext_planner.plan_format.markup import Markup, tag
 from sqlext_planner.plan_format.matching import Matching, State, match_logical, match_physical
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -45,7 +45,7 @@ class Stages:
             tag(
                 "section",
                 tag(f"h{level}", name, " ", tag("small", _TOLD[name])),
-                tag("div", tree_html(tree, partial(self._shown, name)), **_scrolling(name)),
+                scrolling(f"The {name} plan", tree_html(tree, partial(self._shown, name))),
             )
             for name, tree in self.trees.items()
         ]
@@ -201,7 +201,3 @@ def measured_facts(figures: NodeFigures) -> list[str]:
     if figures.skew is not None:
         facts.append(f"busiest task {figures.skew:.1f}x the average")
     return facts
-
-
-def _scrolling(name: str) -> dict[str, str | int]:
-    return {"class_": "scroll", "tabindex": 0, "role": "group", "aria_label": f"The {name} plan"}

@@ -31,8 +31,7 @@ def measured_lines(plan: StagedPlan) -> list[str]:
     run = plan.measured
     if plan.physical is None or run is None:
         raise InternalError("a statement was not measured")
-    before = f", prepared in {run.preparing:.2f} s" if run.preparing >= 0.005 else ""
-    lines = [f"{rows_text(run.rows)} in {run.seconds:.2f} s{before}"]
+    lines = [run.summary]
     if run.stages is None:
         lines.append("Spark Connect has no accumulators: where the time went is not measured")
     else:

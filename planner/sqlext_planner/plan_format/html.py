@@ -53,6 +53,11 @@ def tree_html(plan: TreeNode, shown: Callable[[TreeNode], Shown], folded: Collec
     return tag("ul", _Tree(shown, folded, set()).item(plan), class_="tree")
 
 
+def scrolling(label: str, *content: Content) -> Markup:
+    """Content that scrolls by itself where it is too wide, also by keyboard."""
+    return tag("div", *content, class_="scroll", tabindex=0, role="group", aria_label=label)
+
+
 @dataclass(frozen=True)
 class _Tree:
     shown: Callable[[TreeNode], Shown]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -54,7 +55,8 @@ def run_shell(sql: str | None, data: str | None, conf: Sequence[str], compat: st
         if is_interactive:
             _Conversation(shell).run()
         else:
-            _script(shell, text)
+            with suppress(LeaveError):
+                shell.run_text(text)
     finally:
         engine.end()
 
@@ -75,13 +77,6 @@ def _files(data: str | None, options: FolderOptions, compat: str | None) -> File
     if data is None or not isinstance(located(data), LocalData):
         return None
     return FileCatalog(data, options, instants=compat is not None)
-
-
-def _script(shell: Shell, text: str) -> None:
-    try:
-        shell.run_text(text)
-    except LeaveError:
-        return
 
 
 class _Conversation:

@@ -151,7 +151,9 @@ class Shell:
     def _show(self, answer: pa.Table | None, statement: str) -> None:
         if answer is None:
             self.say("done")
-        elif answer.column_names == ["plan"] and answer.num_rows == 1 and _explains(statement):
+            return
+        explains = statement.lstrip().upper().startswith("EXPLAIN")
+        if explains and answer.column_names == ["plan"] and answer.num_rows == 1:
             self.show(lines_drawn(str(answer.column(0)[0].as_py())))
         else:
             draw, draw_count = rows_drawn(answer, limit=self.options.rows, vertical=self.options.vertical)
@@ -167,10 +169,6 @@ def dead_java() -> ConfigurationError:
         help=r"\restart starts it again",
         notes=("Tables of --data come back; temporary views and settings of this session do not.",),
     )
-
-
-def _explains(statement: str) -> bool:
-    return statement.lstrip().upper().startswith("EXPLAIN")
 
 
 def _answer(session: Session, statement: str, rows: int) -> pa.Table | None:
