@@ -25,7 +25,7 @@ from sqlext_planner.spark.versions import arrow_table
 from sqlext.catalog.options import FolderOptions
 from sqlext.cli.failures import failure_condition, placed
 from sqlext.cli.source import read_settings, read_sql, split_statements
-from sqlext.cli.terminal import StageProgress, console, print_rows, progress, visible, writing
+from sqlext.cli.terminal import PIPE_WIDTH, StageProgress, console, print_rows, progress, visible, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,10 +126,6 @@ def write_pieces(pieces: Iterable[bytes], sink: IO[bytes], before: bytes = b"", 
         before = b""
     sink.write(before + after)
     sink.flush()
-
-
-#: Wide enough for any result in a file.
-_FILE_WIDTH = 1 << 14
 
 
 def run_query(
@@ -290,7 +286,7 @@ def _write_table(sink: IO[bytes] | None, limit: int | None, frame: DataFrame, sh
         _print_table(console(), rows, limit)
     else:
         page = io.StringIO()
-        _print_table(Console(file=page, width=_FILE_WIDTH), rows, limit)
+        _print_table(Console(file=page, width=PIPE_WIDTH), rows, limit)
         sink.write(page.getvalue().encode("utf-8", "backslashreplace"))
 
 

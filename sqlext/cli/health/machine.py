@@ -120,7 +120,7 @@ def _check_room(machine: Machine, there: Memory, heap: int) -> Iterator[Finding]
         yield Finding.ok(summary)
 
 
-def check_executor_memory(machine: Machine, cores: int | None = None) -> Iterator[Finding]:
+def check_executor_memory(machine: Machine) -> Iterator[Finding]:
     """On a cluster the Python workers live in the executor's overhead: it has to have room for one to a core."""
     if machine.is_local:
         return
@@ -128,7 +128,7 @@ def check_executor_memory(machine: Machine, cores: int | None = None) -> Iterato
     given = machine.settings.get("spark.executor.memoryOverhead")
     pyspark = megabytes(machine.settings.get("spark.executor.pyspark.memory", "")) or 0
     overhead = (megabytes(given) if given is not None else None) or max(384, heap // 10)
-    tasks = cores or int(machine.settings.get("spark.executor.cores", "1"))
+    tasks = int(machine.settings.get("spark.executor.cores", "1"))
     summary = f"an executor has a heap of {heap:,} MB and {overhead + pyspark:,} MB besides, for {tasks} Python workers"
     if overhead + pyspark < tasks * WORKER_MB:
         more = tasks * 2 * WORKER_MB

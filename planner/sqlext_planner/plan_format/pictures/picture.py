@@ -69,9 +69,9 @@ def curve(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
     return tag("path", d=places, class_=kind)
 
 
-def arrow(x: float, y: float, towards: int, kind: str = "head") -> Markup:
+def arrow(x: float, y: float, towards: int) -> Markup:
     """The head of an arrow that ends at (x, y), to the right (1) or to the left (-1)."""
-    return path([(x, y), (x - 6 * towards, y - 4), (x - 6 * towards, y + 4)], kind, closed=True)
+    return path([(x, y), (x - 6 * towards, y - 4), (x - 6 * towards, y + 4)], "head", closed=True)
 
 
 def words(x: float, y: float, content: str, kind: str = "", anchor: str = "start", room: float | None = None) -> Markup:
