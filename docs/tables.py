@@ -17,7 +17,7 @@ from sqlext_planner.config import Config, Setting
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 
-from sqlext.explain.umjoins import umjoins_json
+from sqlext.explain.plan_operators import umjoins_json
 from sqlext.run.pipeline import stage
 from sqlext.syntax.hint_nodes import HINT_DOCS
 from sqlext.tpc import BENCHMARKS

@@ -73,7 +73,7 @@ class Session:
         self._spark_settings = {key: value for key, value in given.items() if key not in self._settings}
         Config.from_mapping(self._settings)  # a wrong key or value fails now, not at the first statement
         self._lock = threading.Lock()
-        from sqlext.catalog.registered import RegisteredFiles  # with pyarrow: not when the package is imported
+        from sqlext.catalog.spark import RegisteredFiles  # with pyarrow: not when the package is imported
 
         zone = None if compat is None else self._spark_settings.get(ZONE, OPENMLDB_SETTINGS[ZONE])
         self._files = RegisteredFiles(zone)
@@ -286,7 +286,7 @@ class Session:
             missing = {key: value for key, value in wanted.items() if key not in self._spark_settings}
             with settings_changed(self.spark, missing) if missing else nullcontext():
                 self._files.read_named(self.spark, text)
-                with self._files.told():
+                with self._files.errors_of_files():
                     yield
         finally:
             AT_WORK.reset(before)

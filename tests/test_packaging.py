@@ -55,7 +55,7 @@ def left_out(path: Path) -> bool:
 @pytest.mark.parametrize("package", ["sqlext", "sqlext_planner", "sqlext_operators"])
 def test_wheel_holds_every_module(wheel: zipfile.ZipFile, package: str) -> None:
     folder = next(path for path in (ROOT, ROOT / "planner", ROOT / "operators") if (path / package).is_dir())
-    modules = {path.relative_to(folder) for path in (folder / package).rglob("*.py")}
+    modules = {path.relative_to(folder) for path in (folder / package).rglob("*.py*") if path.suffix in (".py", ".pyi")}
     twins = {path for path in modules if package == "sqlext_operators" and left_out(path)}
     held = {Path(name) for name in wheel.namelist()}
     assert modules - twins <= held
@@ -75,7 +75,7 @@ def test_nothing_in_the_wheel_imports_a_twin(wheel: zipfile.ZipFile) -> None:
 
 def test_wheel_holds_no_texts_of_tests(wheel: zipfile.ZipFile) -> None:
     kinds = {Path(name).suffix for name in wheel.namelist() if ".dist-info/" not in name}
-    assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json", ".css", ".ipynb"} & kinds
+    assert kinds == {".py", ".pyi", ".sql", ".txt", ".md", ".typed", ".json", ".css", ".ipynb"} & kinds
     assert {f"sqlext_planner/plan_format/{name}.css" for name in ("plan", "page")} <= set(wheel.namelist())
     assert "sqlext_planner/docs/cluster.md" in wheel.namelist()  # errors name it
     assert "sqlext_planner/docs/errors.md" in wheel.namelist()  # `sqlext errors` prints its entries

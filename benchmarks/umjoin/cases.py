@@ -96,7 +96,7 @@ class CaseList:
     def tpc(self, name: str) -> dict[str, Path] | None:
         """The tables of a benchmark at the scale of the options, generated if they are missing; None, and a line in
         `left_out`, if the generator is not installed."""
-        from sqlext.tpc.generate import generate
+        from sqlext.tpc.benchmark import generate
 
         benchmark, options = BENCHMARKS[name], self.options
         folder = options.data / f"{name}-{options.scale:g}" if options.data else benchmark.cache(options.scale)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-if TYPE_CHECKING:
-    from sqlext_planner.picture import Picture
+from typing import Any, Self, TypeVar
 
 Node = TypeVar("Node", bound="TreeNode")
 
@@ -98,10 +95,6 @@ class TreeNode:
     def label(self) -> str:
         """What `tree_string` prints for this node, without its children."""
         return self.node_name()
-
-    def pictures(self) -> Iterator[Picture]:
-        """Drawings of what the node does, for pages of plans."""
-        return iter(())
 
     def tree_string(self) -> str:
         """One node a line, two spaces of indent for each level, no ids: the printout is the test fixture."""

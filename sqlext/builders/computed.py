@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField
 
-    from sqlext.builders.queries import Runner
+    from sqlext.builders.select import Runner
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 

@@ -93,7 +93,7 @@ class Expr:
 
     def over(self, window: str | AnyWindow) -> Expr:
         """Its functions over a window: ``fx.window(...)``, or the name of one of the query's windows."""
-        found = tuple(
+        parts = tuple(
             Over(window)
             if isinstance(part, Over) and part.window is None
             else part.over(window)
@@ -101,7 +101,7 @@ class Expr:
             else part
             for part in self.parts
         )
-        return replace(self, parts=found)
+        return replace(self, parts=parts)
 
     def isin(self, *values: Value | WrittenQuery) -> Expr:
         """Whether it is one of these values or expressions, or in the rows of a query. A str is a text here, not SQL:
@@ -167,7 +167,8 @@ def expression(value: Value) -> Expr:
         case Expr():
             return value
         case str():
-            return Expr((value + "\n" if "--" in value else value,), is_atom=_is_simple(value))  # ends a comment
+            text = value + "\n" if "--" in value else value  # ends a comment
+            return Expr((text,), is_atom=all(map(is_name, value.split("."))))
         case None | bool() | int() | float() | Decimal() | datetime.date() | datetime.timedelta():
             return Expr((literal_text(value),), is_atom=True)
     if is_foreign(value):
@@ -282,7 +283,3 @@ def _operand(value: Value | WrittenQuery) -> str | SqlPart:
 
 def _inside(item: Expr) -> Expr:
     return item if item.is_atom else Expr(("(", item, ")"), is_atom=True)
-
-
-def _is_simple(text: str) -> bool:
-    return all(is_name(part) for part in text.split(".")) if text else False

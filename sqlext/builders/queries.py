@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
-from sqlext.builders.computed import ComputedColumns, column_title, opened_frame
-from sqlext.builders.expressions import (
-    ColumnPart,
-    Expr,
-    PeriodLike,
-    Value,
-    amount_text,
-    expression,
-    several,
-    windows_in,
-)
-from sqlext.builders.period_tables import KeyedPeriods, PeriodTableQuery
-from sqlext.builders.text import (
-    Rendered,
-    SelectScope,
-    Source,
-    Writer,
-    WrittenQuery,
-    column_name,
-    is_name,
-    last_part,
-    opened_table,
-    quoted,
-    table_name,
-)
+from sqlext.builders.expressions import Expr, PeriodLike, Value, amount_text, expression, several
+from sqlext.builders.select import JoinedInput, KeyedPeriods, PeriodTableQuery, Runner, Select
+from sqlext.builders.text import Rendered, Source, Writer, opened_table, quoted, table_name
 from sqlext.builders.windows import Bound, Window, window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from sqlext.run.pipeline import StagedPlan
 
@@ -59,63 +37,10 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-class Runner(Protocol):
-    """What runs a statement: a Session."""
-
-    @property
-    def spark(self) -> SparkSession:
-        """The underlying Spark session."""
-
-    def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
-        """The DataFrame of a statement."""
-
-    def plan(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
-        """The plan of a statement."""
-
-    def analyze(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
-        """The plan of a statement, with what a run of it measures."""
-
-    def table(self, source: Source) -> Query:
-        """A query over a table, a DataFrame or a query."""
-
-
 @dataclass(frozen=True, eq=False)
-class JoinedInput:
-    """An input of FROM, joined to those before it by `words` (the first has none)."""
-
-    source: Source
-    name: str | None = None
-    words: str = ""
-    on: tuple[Expr, ...] = ()
-    order_by: Expr | None = None
-    method: str = ""
-
-    @property
-    def qualifier(self) -> str | None:
-        """The name that its columns are called by."""
-        if self.name is not None or not isinstance(self.source, str):
-            return self.name
-        return last_part(self.source)
-
-
-@dataclass(frozen=True, eq=False)
-class Query(WrittenQuery):
+class Query(Select):
     """A SELECT. `Session.table` makes the first one. Methods are written in any order of joins and conditions; what
     comes after `select` or `agg` reads its result. Names, text and meaning are those of SQL."""
-
-    runner: Runner = field(repr=False)
-    relations: tuple[JoinedInput, ...]
-    conditions: tuple[Expr, ...] = ()
-    windows: tuple[Window, ...] = ()
-    default_window: str | None = None
-    items: tuple[Expr, ...] | None = None
-    keys: tuple[Expr, ...] | None = None
-    group_conditions: tuple[Expr, ...] = ()
-    order: tuple[Expr, ...] = ()
-    most: int | None = None
-    hints: tuple[str, ...] = ()
-    emit: str | None = None
-    is_distinct: bool = False
 
     def alias(self, name: str) -> Query:
         """The same rows under a name, by which joins and conditions call their columns."""
@@ -316,19 +241,6 @@ class Query(WrittenQuery):
     def __repr__(self) -> str:
         return f"<Query: {self.to_sql()}>"
 
-    @property
-    def table(self) -> tuple[Source, str | None] | None:
-        """What a query that is nothing but a table reads, and its name there; None for any other query."""
-        clauses = (self.conditions, self.windows, self.keys, self.group_conditions, self.hints)
-        if len(self.relations) > 1 or any(clauses) or self._is_closed:
-            return None
-        return self.relations[0].source, self.relations[0].name
-
-    @property
-    def _is_closed(self) -> bool:
-        """What is added now reads the result of this block."""
-        return self.items is not None or bool(self.order) or self.most is not None or self.is_distinct
-
     def _open(self) -> Query:
         return self._wrapped() if self._is_closed else self
 
@@ -374,126 +286,12 @@ class Query(WrittenQuery):
         writer.write(words, self)
         return writer.rendered()
 
-    def write(self, writer: Writer) -> None:
-        """Append its text, without parentheses."""
-        windows = _named((*self.windows, *_windows_of(self._expressions())))
-        with writer.block(self._block(windows)):
-            writer.write("SELECT ", *(f"/*+ {hint} */ " for hint in self.hints), "DISTINCT " * self.is_distinct)
-            with writer.argument("select" if self.keys is None else "agg"):
-                self._write_items(writer)
-            writer.write(" FROM ")
-            for number, relation in enumerate(self.relations):
-                self._write_relation(writer, number, relation)
-            for words, parts, separator, method in (
-                (" WHERE ", self.conditions, " AND ", "where"),
-                (" GROUP BY ", self.keys or (), ", ", "group_by"),
-                (" HAVING ", self.group_conditions, " AND ", "having"),
-            ):
-                _write_clause(writer, words, parts, separator, method)
-            for number, (window, name) in enumerate(windows):
-                writer.write(", " if number else " WINDOW ", quoted(name), " AS ", window)
-            _write_clause(writer, " ORDER BY ", self.order, ", ", "order_by")
-            writer.write(*([] if self.most is None else [f" LIMIT {self.most}"]))
-            with writer.argument("emit_after"):
-                writer.write(*([] if self.emit is None else [f" {self.emit}"]))
-
-    def _block(self, windows: Sequence[tuple[Window, str]]) -> SelectScope:
-        names = {id(window): name for window, name in windows}
-        computed = self._computed(self._expressions(), windows)
-        if computed is None:
-            return SelectScope({}, names, self.default_window)
-        columns = {id(column): name for name, column in computed.columns.items()}
-        return SelectScope(columns, names, self.default_window, computed.opened)
-
-    def _write_items(self, writer: Writer) -> None:
-        for number, item in enumerate((Expr(("*",)),) if self.items is None else self.items):
-            writer.write(", " if number else "")
-            if writer.block_now.opened is not None and item.parts == ("*",):
-                writer.write(", ".join(map(quoted, opened_frame(self.runner, self.relations[0].source).columns)))
-                continue
-            writer.write(item)
-            name = item.name or column_title(self.runner, self.relations[0].source, item)
-            writer.write("" if name is None else f" AS {quoted(name)}")
-
-    def _write_relation(self, writer: Writer, number: int, relation: JoinedInput) -> None:
-        writer.write({"": "", ",": ", "}.get(relation.words, f" {relation.words} "))
-        with writer.argument(f"the right side of {relation.method}" if relation.method else "table"):
-            writer.source(relation.source)
-        name = self._name(number)
-        is_bare = isinstance(relation.source, str) and relation.name is None and writer.block_now.opened is None
-        if name is not None and not is_bare:
-            writer.write(f" AS {name}")
-        order = () if relation.order_by is None else (relation.order_by,)
-        _write_clause(writer, " ORDER BY ", order, "", f"order_by of {relation.method}")
-        conditions = tuple(self._on(number, item) for item in relation.on)
-        _write_clause(writer, " ON ", conditions, " AND ", f"on of {relation.method}")
-
-    def _name(self, number: int) -> str | None:
-        """The name by which columns of an input are called; inputs of a join have one in any case."""
-        name = self.relations[number].qualifier
-        return f"_t{number + 1}" if name is None and len(self.relations) > 1 else name
-
-    def _on(self, number: int, item: Expr) -> Expr:
-        """A condition of a join; a name alone is a column of the first input and of this one."""
-        column = item.parts[0] if len(item.parts) == 1 else None
-        name = column if isinstance(column, str) else None
-        if isinstance(column, ColumnPart):
-            name = column_name(column.column)
-        if name is None or not is_name(name):
-            return item
-        return Expr((f"{self._name(0)}.{name} = {self._name(number)}.{name}",))
-
-    def _expressions(self) -> tuple[Expr, ...]:
-        """The expressions over the rows of FROM, but not those in conditions of joins and in windows."""
-        return (*(self.items or ()), *(self.keys or ()), *self.conditions, *self.group_conditions, *self.order)
-
-    def _computed(self, items: Sequence[Expr], windows: Sequence[tuple[Window, str]]) -> ComputedColumns | None:
-        """The computed Columns of the block; None without any, and over a join."""
-        if len(self.relations) > 1:
-            return None
-        names = {id(window): name for window, name in windows}
-        found = ComputedColumns(
-            self.runner, self.relations[0].source, items, [item for item, _ in windows], names, self.default_window
-        )
-        return found if found.columns else None
-
 
 def query_over(runner: Runner, source: Source) -> Query:
     """A query of all rows of a source. Raises AnalysisError for text that is no name of a table."""
     if isinstance(source, str):
         table_name(source)
     return source if isinstance(source, Query) else Query(runner, (JoinedInput(source),))
-
-
-def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: str, argument: str) -> None:
-    """Append a clause, if it has parts; of several conditions each in parentheses where it needs them."""
-    if not parts:
-        return
-    writer.write(words)
-    with writer.argument(argument):
-        if separator == " AND " and len(parts) > 1:
-            parts = [Expr(("(", part, ")")) if part.holds_or else part for part in parts]
-        writer.list(tuple(parts), separator)
-
-
-def _windows_of(items: Sequence[Expr]) -> list[Window]:
-    return [item for item in windows_in(tuple(items)) if isinstance(item, Window)]
-
-
-def _named(windows: Sequence[Window]) -> list[tuple[Window, str]]:
-    """The windows, each once, with names of their own: those that share one get numbers behind it."""
-    found: dict[int, tuple[Window, str]] = {}
-    taken: set[str] = set()
-    for item in windows:
-        if id(item) in found:
-            continue
-        name, number = item.name, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{item.name}{number}"
-        taken.add(name.lower())
-        found[id(item)] = item, name
-    return list(found.values())
 
 
 def _items(items: Sequence[Value], named: Mapping[str, Value]) -> tuple[Expr, ...]:

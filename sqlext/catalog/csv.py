@@ -19,9 +19,9 @@ from typing import IO, cast
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.catalog.csv_types import ColumnValues, is_value
-from sqlext.catalog.formats import compression_of, suffix_of
+from sqlext.catalog.inferred_types import ColumnValues, is_value
 from sqlext.catalog.memory import kept_by_files
+from sqlext.catalog.names import compression_of, suffix_of
 from sqlext.catalog.options import NONE, ReadOptions
 
 #: How Spark reads the files: a quote in a quoted value is doubled, and a value of another type is an error.
@@ -92,7 +92,7 @@ def csv_table(files: Sequence[Path], options: ReadOptions = NONE) -> CsvTable:
         types.append(dtype or values.spark_type(lambda place=place: _column(files, layout, place)))  # type: ignore[misc]
     columns = tuple(zip(layout.names, types, strict=True))
     doubles = tuple(name for (name, dtype), own in zip(columns, given, strict=True) if dtype == "double" and not own)
-    multiline = bool(options.multiline) or has_breaks or _breaks_in(layout.names)
+    multiline = bool(options.multiline) or has_breaks or any("\n" in name or "\r" in name for name in layout.names)
     size = sum(file.stat().st_size for file in files)
     return CsvTable(replace(layout, multiline=multiline), columns, rows, size, doubles)
 
@@ -185,7 +185,7 @@ def _batches(file: Path, layout: CsvLayout, columns: Sequence[int] | None = None
     from pyarrow import csv as arrow  # 60 ms that planning without CSV files need not spend
 
     places = [str(place) for place in range(len(layout.names))]
-    wanted = places if columns is None else [str(place) for place in columns]
+    included = places if columns is None else [str(place) for place in columns]
     try:
         yield from arrow.open_csv(
             file,
@@ -199,7 +199,7 @@ def _batches(file: Path, layout: CsvLayout, columns: Sequence[int] | None = None
             ),
             convert_options=arrow.ConvertOptions(
                 column_types=dict.fromkeys(places, pa.string()),
-                include_columns=wanted,
+                include_columns=included,
                 strings_can_be_null=False,
                 quoted_strings_can_be_null=False,
             ),
@@ -223,10 +223,6 @@ def _has_breaks(batch: pa.RecordBatch) -> bool:
     import pyarrow.compute as pc
 
     return any(pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py() for column in batch.columns)
-
-
-def _breaks_in(names: Sequence[str]) -> bool:
-    return any("\n" in name or "\r" in name for name in names)
 
 
 def _holds_quote(file: Path) -> bool:

@@ -32,15 +32,12 @@ def read_ddl(text: str) -> dict[str, dict[str, str]]:
     tables: dict[str, dict[str, str]] = {}
     try:
         for statement in statements:
-            if words(statement, 2) == ("CREATE", "TABLE") and not _is_query(statement):
+            is_query = any(token.token_type == TokenType.SELECT for token in statement)
+            if words(statement, 2) == ("CREATE", "TABLE") and not is_query:
                 _read_table(text, statement, tables)
     except SqlExtError as error:
         raise error.with_sql(text) from None
     return tables
-
-
-def _is_query(statement: Sequence[Token]) -> bool:
-    return any(token.token_type == TokenType.SELECT for token in statement)
 
 
 def _read_table(text: str, statement: Sequence[Token], tables: dict[str, dict[str, str]]) -> None:

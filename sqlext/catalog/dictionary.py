@@ -1,4 +1,4 @@
-"""A catalog of schemas given by hand."""
+"""Catalogs without Spark: what all of them answer, and one of schemas given by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,38 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class DictCatalog:
+class CatalogWithoutSpark:
+    """What a catalog answers where there is no Spark to ask."""
+
+    def table_bytes(self, name: str) -> int | None:
+        """None: what is known is already in `table`."""
+        return None
+
+    def cores(self) -> int:
+        """The cores of this machine."""
+        return os.cpu_count() or 1
+
+    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
+        """None: there is no Spark to ask."""
+        return None
+
+    def query_is_streaming(self, sql: str) -> bool:
+        """False: queries that only Spark knows are not planned here."""
+        return False
+
+    def judge(self, sql: str) -> None:
+        """Nothing: there is no Spark here."""
+
+    def current_database(self) -> str | None:
+        """None: the tables are in no database."""
+        return None
+
+    def has_function(self, name: str) -> bool:
+        """False: there is no Spark to register one in."""
+        return False
+
+
+class DictCatalog(CatalogWithoutSpark):
     """Tables as ``{"orders": {"id": "int", "ts": "timestamp"}}``, for planning without data.
 
     Names are found ignoring case, also by their last part. `streams` are the names of the streaming tables. Raises
@@ -44,10 +75,6 @@ class DictCatalog:
         lowered = name.lower()
         return self._tables.get(lowered) or self._tables.get(last_part(lowered))
 
-    def table_bytes(self, name: str) -> int | None:
-        """None: there is no data."""
-        return None
-
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         """None: there is no data."""
         return None
@@ -58,32 +85,9 @@ class DictCatalog:
         """None: there is no data."""
         return None
 
-    def cores(self) -> int:
-        """The cores of this machine."""
-        return os.cpu_count() or 1
-
     def tables(self) -> tuple[str, ...]:
         """All names."""
         return tuple(info.name for info in self._tables.values())
-
-    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
-        """None: there is no Spark to ask."""
-        return None
-
-    def query_is_streaming(self, sql: str) -> bool:
-        """False: queries that only Spark knows are not planned here."""
-        return False
-
-    def judge(self, sql: str) -> None:
-        """Nothing: there is no Spark here."""
-
-    def current_database(self) -> str | None:
-        """None: the tables are in no database."""
-        return None
-
-    def has_function(self, name: str) -> bool:
-        """False: there is no Spark to register one in."""
-        return False
 
 
 def _type(table: str, column: str, dtype: str) -> str:

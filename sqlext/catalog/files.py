@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
 
+from sqlext.catalog.columnar import file_sample, file_statistics, orc_columns, parquet_columns
 from sqlext.catalog.csv import csv_table
-from sqlext.catalog.formats import LAYOUT, TITLES, format_of, table_name, titles
+from sqlext.catalog.dictionary import CatalogWithoutSpark
 from sqlext.catalog.locations import LocalData, is_hidden, located
-from sqlext.catalog.names import last_part
+from sqlext.catalog.names import LAYOUT, TITLES, format_of, last_part, table_name, titles
 from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
-from sqlext.catalog.orc import orc_columns
-from sqlext.catalog.parquet import file_statistics, parquet_columns
 from sqlext.catalog.partitions import FolderPartitioning, partitioning
-from sqlext.catalog.samples import file_sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 _READERS = {"parquet": parquet_columns, "orc": orc_columns}
 
 
-class FileCatalog:
+class FileCatalog(CatalogWithoutSpark):
     """The tables of a folder: every NAME.parquet, NAME.csv, NAME.orc and folder NAME/ of such files is table NAME.
 
     A file is read when its table is first needed. Raises ConfigurationError for a folder that does not exist or that
@@ -46,19 +44,15 @@ class FileCatalog:
 
     def table(self, name: str) -> TableInfo | None:
         """The table called `name`, or called like its last part."""
-        found = self._by_name.get(name.lower()) or self._by_name.get(last_part(name).lower())
-        if found is None:
+        known_name = self._by_name.get(name.lower()) or self._by_name.get(last_part(name).lower())
+        if known_name is None:
             return None
-        if found not in self._known:
-            files = self._files[found]
-            files.check(found)
-            info = table_info(found, files.path, self._options.of(found))
-            self._known[found] = _with_instants(info) if self._instants else info
-        return self._known[found]
-
-    def table_bytes(self, name: str) -> int | None:
-        """None: what is known is already in `table`."""
-        return None
+        if known_name not in self._known:
+            files = self._files[known_name]
+            files.check(known_name)
+            info = table_info(known_name, files.path, self._options.of(known_name))
+            self._known[known_name] = _with_instants(info) if self._instants else info
+        return self._known[known_name]
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         """From the footers of the table's Parquet files."""
@@ -72,32 +66,9 @@ class FileCatalog:
         files = self._parquet(name)
         return file_sample(files, tuple(columns), rows, read, spread) if files else None
 
-    def cores(self) -> int:
-        """The cores of this machine."""
-        return os.cpu_count() or 1
-
     def tables(self) -> tuple[str, ...]:
         """All names, sorted."""
         return tuple(sorted(self._files))
-
-    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
-        """None: there is no Spark to ask."""
-        return None
-
-    def query_is_streaming(self, sql: str) -> bool:
-        """False: files are not streams."""
-        return False
-
-    def judge(self, sql: str) -> None:
-        """Nothing: there is no Spark here."""
-
-    def current_database(self) -> str | None:
-        """None: files are in no database."""
-        return None
-
-    def has_function(self, name: str) -> bool:
-        """False: there is no Spark to register one in."""
-        return False
 
     def _parquet(self, name: str) -> tuple[str, ...]:
         info = self.table(name)
@@ -146,15 +117,15 @@ def _is_table(path: Path) -> bool:
 
 def named_tables(names: Iterable[str], folder: str) -> dict[str, DataFiles]:
     """The files and folders of a folder of tables by the tables' names. Raises ConfigurationError if there is none."""
-    found: dict[str, DataFiles] = {}
+    tables: dict[str, DataFiles] = {}
     spelt: dict[str, str] = {}
     for file in names:
         name = spelt.setdefault(table_name(file).lower(), table_name(file))
-        known = found.get(name)
-        found[name] = DataFiles(f"{folder}/{file}") if known is None else replace(known, others=(*known.others, file))
-    if not found:
+        known = tables.get(name)
+        tables[name] = DataFiles(f"{folder}/{file}") if known is None else replace(known, others=(*known.others, file))
+    if not tables:
         raise ConfigurationError(f"folder '{folder}' contains no data files", condition="table-files", help=LAYOUT)
-    return found
+    return tables
 
 
 @dataclass(frozen=True)
@@ -178,40 +149,38 @@ def table_info(name: str, path: Path | str, options: ReadOptions = NONE) -> Tabl
             condition="needs-spark",
             help="describe the table with --schema FILE",
         )
-    found = table_files(place)
-    if found.format not in (*_READERS, "csv"):
+    data = table_files(place)
+    if data.format not in (*_READERS, "csv"):
         raise ConfigurationError(
-            f"the columns of {TITLES[found.format]} files ('{path}') cannot be told without Spark",
+            f"the columns of {TITLES[data.format]} files ('{path}') cannot be told without Spark",
             condition="needs-spark",
             help="describe the tables of the statement with --schema FILE",
         )
-    table = csv_table(found.files, options) if found.format == "csv" else None
+    table = csv_table(data.files, options) if data.format == "csv" else None
     doubles: tuple[str, ...] = () if table is None else table.doubles
-    columns, rows, size = (
-        _from_footers(name, found, path) if table is None else (table.columns, table.rows, table.bytes)
-    )
-    if found.partitioning is not None:
-        _check_text(found, columns, str(path))
-        columns = found.partitioning.beside(columns)
-        folders = {folder for folder, dtype in found.partitioning.columns if dtype == "double"}
+    columns, rows, size = _from_footers(name, data, path) if table is None else (table.columns, table.rows, table.bytes)
+    if data.partitioning is not None:
+        _check_text(data, columns, str(path))
+        columns = data.partitioning.beside(columns)
+        folders = {folder for folder, dtype in data.partitioning.columns if dtype == "double"}
         doubles += tuple(folder for folder in folders if options.type_of(folder) is None)
         columns = tuple((column, options.type_of(column) or dtype) for column, dtype in columns)
-    paths = tuple(str(file) for file in found.files)
-    return TableInfo(name, columns, found.format, paths, rows, size, inferred_doubles=doubles)
+    paths = tuple(str(file) for file in data.files)
+    return TableInfo(name, columns, data.format, paths, rows, size, inferred_doubles=doubles)
 
 
-def _from_footers(name: str, found: TableFiles, path: Path | str) -> tuple[tuple[tuple[str, str], ...], int, int]:
-    reader = _READERS[found.format]
+def _from_footers(name: str, data: TableFiles, path: Path | str) -> tuple[tuple[tuple[str, str], ...], int, int]:
+    reader = _READERS[data.format]
     try:
-        return reader(found.files)
+        return reader(data.files)
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigurationError(
-            f"table '{name}' cannot be read from '{_culprit(found.files, reader, path)}': {reason}",
+            f"table '{name}' cannot be read from '{_culprit(data.files, reader, path)}': {reason}",
             condition="file-access",
-            help=f"give a readable {TITLES[found.format]} file",
+            help=f"give a readable {TITLES[data.format]} file",
         ) from error
 
 
@@ -227,11 +196,11 @@ def _culprit(files: Sequence[Path], reader: Callable[[Sequence[Path]], object], 
     return path
 
 
-def _check_text(found: TableFiles, columns: Sequence[tuple[str, str]], path: str) -> None:
+def _check_text(data: TableFiles, columns: Sequence[tuple[str, str]], path: str) -> None:
     """Spark reads the values of a CSV file by their places: there a column in both would move all others."""
-    partition = {name.lower() for name, _ in found.partitioning.columns} if found.partitioning is not None else set()
+    partition = {name.lower() for name, _ in data.partitioning.columns} if data.partitioning is not None else set()
     both = next((name for name, _ in columns if name.lower() in partition), None)
-    if found.format == "csv" and both is not None:
+    if data.format == "csv" and both is not None:
         raise ConfigurationError(
             f"column '{both}' of '{path}' is in the CSV files and in the names of their folders",
             condition="table-files",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.catalog.csv_types import tells_apart
+from sqlext.catalog.inferred_types import tells_apart
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"
@@ -65,19 +65,20 @@ def partitioning(
     refuses, and for files without partition columns beside files that have them, of which Spark would lose the rows.
     """
     known = [_split(folder, bases) for folder in dict.fromkeys(file.parent for file in files)]
-    found = [(base, pairs) for base, pairs in known if pairs]
-    if not found:
+    partitioned = [(base, pairs) for base, pairs in known if pairs]
+    if not partitioned:
         return None
-    if len(found) < len(known):
+    if len(partitioned) < len(known):
         plain = next(base for base, pairs in known if not pairs)
         raise ConfigurationError(
-            f"'{text}' has files without partition columns (in '{plain}') beside folders like '{_shown(found[0][1])}'",
+            f"'{text}' has files without partition columns (in '{plain}') "
+            f"beside folders like '{_shown(partitioned[0][1])}'",
             condition="table-files",
             help=_LAYOUT,
         )
-    first = found[0]
+    first = partitioned[0]
     names = [name for name, _ in first[1]]
-    for base, pairs in found[1:]:
+    for base, pairs in partitioned[1:]:
         if [name for name, _ in pairs] != names or base != first[0]:
             raise ConfigurationError(
                 f"'{text}' has folders like '{_shown(first[1])}' and '{_shown(pairs)}', below "
@@ -91,7 +92,7 @@ def partitioning(
             condition="table-files",
             help=_LAYOUT,
         )
-    values = zip(*(pairs for _, pairs in found), strict=True)
+    values = zip(*(pairs for _, pairs in partitioned), strict=True)
     columns = tuple((name, _type_of(of_name, typed)) for name, of_name in zip(names, values, strict=True))
     return FolderPartitioning(columns, first[0])
 

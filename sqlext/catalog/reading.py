@@ -1,22 +1,27 @@
-"""Data files as DataFrames of Spark, read as the catalog of files describes them."""
+"""Data files as DataFrames of Spark, read as the catalog of files describes them. Those behind URIs are listed by
+Hadoop's file systems. What Spark and Hadoop say about data that they cannot read becomes one sentence with the remedy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.spark.columns import as_instants
+from sqlext_planner.spark.file_systems import can_list, entries, file_names
 
 from sqlext.catalog.csv import LINES, csv_table, layout_of
-from sqlext.catalog.files import TableFiles, data_files, table_files, table_info
-from sqlext.catalog.formats import INFERRED, TITLES
-from sqlext.catalog.inferred import exact_types
-from sqlext.catalog.locations import LocalData, RemoteData, located, spark_path
+from sqlext.catalog.files import TableFiles, data_files, named_tables, table_files, table_info
+from sqlext.catalog.inferred_types import exact_types
+from sqlext.catalog.locations import LocalData, RemoteData, is_hidden, located, spark_path
+from sqlext.catalog.names import INFERRED, LAYOUT, TITLES, format_of, titles
 from sqlext.catalog.options import NONE, DataFiles, ReadOptions
-from sqlext.catalog.read_errors import told
-from sqlext.catalog.remote import format_at, remote_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -59,41 +64,41 @@ def _reader(spark: SparkSession, zone: str | None) -> DataFrameReader:
 
 
 def _read_local(spark: SparkSession, place: LocalData, options: ReadOptions, zone: str | None) -> DataFrame:
-    found = table_files(place)
-    if found.partitioning is not None and str(spark.conf.get(_TYPED)).lower() != "true":
-        found = table_files(place, typed=False)
-    if found.format == "csv":
-        return _read_csv(spark, place, found, options, zone)
-    if found.format == "parquet":
+    data = table_files(place)
+    if data.partitioning is not None and str(spark.conf.get(_TYPED)).lower() != "true":
+        data = table_files(place, typed=False)
+    if data.format == "csv":
+        return _read_csv(spark, place, data, options, zone)
+    if data.format == "parquet":
         table_info(place.text, place.text)  # an unreadable file is reported in one sentence
     reader = _reader(spark, zone)
     if place.base is not None:
         reader = reader.option("basePath", spark_path(place.base))
-    folders = {} if found.partitioning is None else dict(found.partitioning.columns)
-    with told(spark, place.text):
-        return _load(reader, found.format, place.for_spark(), options, folders)
+    folders = {} if data.partitioning is None else dict(data.partitioning.columns)
+    with data_errors(spark, place.text):
+        return _load(reader, data.format, place.for_spark(), options, folders)
 
 
 def _read_csv(
-    spark: SparkSession, place: LocalData, found: TableFiles, options: ReadOptions, zone: str | None
+    spark: SparkSession, place: LocalData, data: TableFiles, options: ReadOptions, zone: str | None
 ) -> DataFrame:
     reader = _reader(spark, zone)
     columns = dict(table_info(place.text, place.text, options).columns)
-    if found.partitioning is not None:
-        columns.update(found.partitioning.columns)  # as strings, if the session wants that
-        reader = reader.option("basePath", spark_path(found.partitioning.base))
+    if data.partitioning is not None:
+        columns.update(data.partitioning.columns)  # as strings, if the session wants that
+        reader = reader.option("basePath", spark_path(data.partitioning.base))
     given = _checked(options, columns, (), "csv")
     columns = {name: given.get(name.lower(), dtype) for name, dtype in columns.items()}
-    layout = csv_table(found.files, options).layout
+    layout = csv_table(data.files, options).layout
     ddl = ", ".join(f"`{name.replace('`', '``')}` {dtype}" for name, dtype in columns.items())
-    with told(spark, place.text):
-        return reader.schema(ddl).options(**layout.spark_options()).csv([spark_path(file) for file in found.files])
+    with data_errors(spark, place.text):
+        return reader.schema(ddl).options(**layout.spark_options()).csv([spark_path(file) for file in data.files])
 
 
 def _read_remote(spark: SparkSession, place: RemoteData, options: ReadOptions, zone: str | None) -> DataFrame:
     name = format_at(spark, place)
     reader = _reader(spark, zone)
-    with told(spark, place.uri):
+    with data_errors(spark, place.uri):
         if name == "csv":
             lines = [str(row[0]) for row in spark.read.text(place.uri).take(LINES)]
             layout = layout_of(place.uri, lines, options)
@@ -152,3 +157,165 @@ def _typed(schema: StructType, types: Mapping[str, str]) -> StructType:
             for field in schema.fields
         ]
     )
+
+
+#: Files that are looked at for a folder's format.
+_LOOKED_AT = 1_000
+
+
+def format_at(spark: SparkSession, place: RemoteData) -> str:
+    """The format of a remote table, by its name or by those of the files in its folder. Raises ConfigurationError."""
+    named = format_of(place.uri.rstrip("/").rpartition("/")[2])
+    if named is not None:
+        return named
+    if not can_list(spark):
+        raise ConfigurationError(
+            f"the format of '{place.uri}' is not in its name, and a folder cannot be listed under Spark Connect",
+            condition="spark-connect",
+            help=f"read it in Spark: spark.read.format('parquet').load('{place.uri}').createOrReplaceTempView(...)",
+        )
+    with data_errors(spark, place.uri):
+        found = {format_of(name) for name in file_names(spark, place.uri, _LOOKED_AT)} - {None}
+    formats = [name for name in found if name is not None]
+    if len(formats) == 1:
+        return formats[0]
+    what = f"both {titles(formats)} files" if formats else "no data file"
+    raise ConfigurationError(f"'{place.uri}' contains {what}", condition="table-files", help=LAYOUT)
+
+
+def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, DataFiles]:
+    """The tables of a remote folder by name. Raises ConfigurationError."""
+    if not can_list(spark):
+        raise ConfigurationError(
+            f"folder '{place.uri}' cannot be listed under Spark Connect, whose clients have no file system",
+            condition="spark-connect",
+            help="register its tables one by one: session.register(name, uri)",
+        )
+    folder = place.uri.rstrip("/")
+    with data_errors(spark, place.uri):
+        names = [
+            name
+            for name, is_folder in entries(spark, place.uri)
+            if not is_hidden(name) and (format_of(name) is not None or (is_folder and _has_data(spark, folder, name)))
+        ]
+    return named_tables(names, folder)
+
+
+def _has_data(spark: SparkSession, folder: str, name: str) -> bool:
+    return any(format_of(file) is not None for file in file_names(spark, f"{folder}/{name}", _LOOKED_AT))
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A scheme of URIs: the package with its file system (None: Spark has it), and how to give credentials."""
+
+    package: str | None
+    credentials: str
+
+
+_AZURE = (
+    "set spark.hadoop.fs.azure.account.key.ACCOUNT.dfs.core.windows.net, or fs.azure.account.auth.type and its keys"
+)
+SCHEMES = {
+    "s3a": Scheme(
+        "hadoop-aws",
+        "set spark.hadoop.fs.s3a.access.key and spark.hadoop.fs.s3a.secret.key, or AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY, or spark.hadoop.fs.s3a.aws.credentials.provider",
+    ),
+    "gs": Scheme(
+        "hadoop-gcp",
+        "set spark.hadoop.fs.gs.auth.type and spark.hadoop.fs.gs.auth.service.account.json.keyfile, or "
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ),
+    "abfss": Scheme("hadoop-azure", _AZURE),
+    "abfs": Scheme("hadoop-azure", _AZURE),
+    "wasbs": Scheme("hadoop-azure", "set spark.hadoop.fs.azure.account.key.ACCOUNT.blob.core.windows.net"),
+    "hdfs": Scheme(None, "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"),
+    "webhdfs": Scheme(None, "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"),
+    "viewfs": Scheme(None, "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"),
+}
+#: Other names of what Hadoop calls otherwise.
+_MEANT = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "adl": "abfss", "wasb": "wasbs"}
+
+#: Words of errors of storage that knows its caller not, or not as one who may read.
+_REFUSED = re.compile(
+    r"NoAwsCredentials|NoAuthWithAWS|Unable to load credentials|AccessDenied|Access Denied|Forbidden|"
+    r"InvalidAccessKeyId|SignatureDoesNotMatch|Status Code: 40[13]|, 40[13],|\b401 Unauthorized|AuthorizationFailure|"
+    r"AuthenticationFailed|Failure to initialize configuration|InvalidConfigurationValueException|"
+    r"KeyProviderException|default credentials|AccessControlException|SIMPLE authentication is not enabled|"
+    r"GSS initiate failed|Permission denied",
+    re.IGNORECASE,
+)
+_UNREACHABLE = re.compile(r"UnknownHostException|ConnectException|Connection refused|NoRouteToHost|SocketTimeout")
+_NO_HOST = re.compile(r"no host: ")
+_MISSING_CLASS = re.compile(r"ClassNotFoundException: (?:Class )?([\w.$]+)")
+_LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"
+#: Words of Spark's errors, what they say of a path, and what to do.
+_SPARKS_WORDS = (
+    (
+        "AVRO_DATA_SOURCE_NOT_ENABLED",
+        "is Avro, and Spark's package for it is missing",
+        "start Spark with spark.jars.packages=org.apache.spark:spark-avro_2.13:{version}",
+    ),
+    ("CONFLICTING_", "has folders of different partition columns", _LAYOUT),
+    ("PATH_NOT_FOUND", "does not exist", "check the path"),
+    ("FileNotFoundException", "does not exist", "check the path"),
+    ("MALFORMED_RECORD", "holds a line that is not one JSON object", "write one object a line"),
+    ("UNABLE_TO_INFER_SCHEMA", "holds no columns", "give a folder with data files"),
+)
+
+
+@contextmanager
+def data_errors(spark: SparkSession, path: str) -> Iterator[None]:
+    """Errors of Spark and of a file system become a ConfigurationError about the path or URI; one of ours stays."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("py4j", "pyspark")):  # a Connect client may have no py4j
+            raise
+        message, help = explained(path, _text(error), spark.version)
+        raise ConfigurationError(message, condition="file-access", help=help) from error
+
+
+def explained(path: str, text: str, version: str) -> tuple[str, str]:
+    """What an error of Spark about a path or URI means, and what to do. `version` is Spark's."""
+    name = path.partition(":")[0].lower() if ":/" in path else "file"
+    scheme = SCHEMES.get(name)
+    if "No FileSystem for scheme" in text:
+        return f"Spark has no file system for '{name}:' ('{path}')", _meant(name)
+    missing = _MISSING_CLASS.search(text)
+    if missing is not None and scheme is not None and scheme.package is not None:
+        return (
+            f"Spark has no file system for '{name}:' here ('{path}'): class {missing[1]} is missing",
+            f"start Spark with spark.jars.packages=org.apache.hadoop:{scheme.package}:VERSION; the version is that of "
+            "hadoop-client-api among Spark's jars",
+        )
+    for pattern, what, help in (
+        (_REFUSED, "may not be read", scheme.credentials if scheme is not None else "check who may read it"),
+        (_UNREACHABLE, "cannot be reached", "check the host in the URI, and the network"),
+        (_NO_HOST, "names no host", f"write {name}://HOST:PORT/folder"),
+    ):
+        if pattern.search(text):
+            return f"'{path}' {what}: {_line(text, pattern)}", help
+    for words, what, help in _SPARKS_WORDS:
+        if words in text:
+            return f"'{path}' {what}", help.format(version=version)
+    return f"'{path}' cannot be read: {_line(text, re.compile(r'.'))}", "check the files"
+
+
+def _text(error: Exception) -> str:
+    """All that is known of an error, causes included."""
+    java = getattr(error, "java_exception", None)
+    return f"{error}\n{java.toString()}" if java is not None else str(error)
+
+
+def _meant(scheme: str) -> str:
+    near = _MEANT.get(scheme) or next(iter(get_close_matches(scheme, [*SCHEMES, "file"], 1, 0.5)), None)
+    known = ", ".join(f"{name}:" for name in ("file", *SCHEMES))
+    return f"write {near}: instead" if near is not None else f"Hadoop has {known}; others need a package of their own"
+
+
+def _line(text: str, pattern: re.Pattern[str]) -> str:
+    """The first line with the words, without the names of Java's classes before it."""
+    line = next(line for line in text.splitlines() if pattern.search(line)).strip()
+    return re.sub(r"^(Caused by: |: )", "", line)[:200]

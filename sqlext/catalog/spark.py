@@ -1,11 +1,14 @@
-"""Tables and views of a running Spark session."""
+"""Tables and views of a running Spark session. Files that are views of it, and files that become views once a statement
+names them."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -13,24 +16,118 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
-from sqlext_planner.relational.physical_plan import sentences
+from sqlext_planner.relational.physical_plan import quoted, sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.spark.versions import condition_name, text_places
-from sqlext_planner.spark.views import KnownView, TemporaryViews
+from sqlext_planner.spark.views import KnownView, TemporaryViews, quoted_name
 
+from sqlext.catalog.columnar import file_sample, file_statistics
 from sqlext.catalog.files import format_at_hand, table_info
-from sqlext.catalog.formats import INFERRED
-from sqlext.catalog.names import last_part
+from sqlext.catalog.names import INFERRED, last_part
 from sqlext.catalog.options import DataFiles
-from sqlext.catalog.parquet import file_statistics
-from sqlext.catalog.samples import file_sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+#: Statements about all tables.
+_ALL = re.compile(r"\bSHOW\s+(TABLES?|VIEWS)\b", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+class RegisteredFiles:
+    """The files of one Session by the names of their views. Thread-safe.
+
+    `zone` is that of clock times without a zone in the files; None leaves them to Spark.
+    """
+
+    def __init__(self, zone: str | None) -> None:
+        self._zone = zone
+        self._lock = threading.RLock()
+        #: Replaced, never changed: what others hold stays as it is.
+        self.known: Mapping[str, DataFiles] = {}
+        self._offered: Mapping[str, DataFiles] = {}
+        self._errors: dict[str, SqlExtError] = {}
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Names of files that are not views yet."""
+        return tuple(self._offered)
+
+    def register(self, spark: SparkSession, name: str, files: DataFiles) -> None:
+        """Make files a view. Raises ConfigurationError."""
+        from sqlext.catalog.reading import read_files
+
+        files.check(name)
+        frame = read_files(spark, files.path, files.options, zone=self._zone)
+        frame.createOrReplaceTempView(quoted_name(name))
+        name = last_part(name) if name.startswith("`") else name
+        with self._lock:
+            self.known = {**self.known, name: files}
+            self._offered = {other: found for other, found in self._offered.items() if other != name}
+            self._errors.pop(name.lower(), None)
+
+    def register_again(self, spark: SparkSession) -> None:
+        """Make all views anew, in another Spark. What cannot be read is an error of the statement that names it."""
+        with self._lock:
+            before, self.known = self.known, {}
+            self._offered = {**before, **self._offered}
+            for name in before:
+                self._try(spark, name)
+
+    def offer(self, tables: Mapping[str, DataFiles]) -> None:
+        """Files that become views once a text names them."""
+        with self._lock:
+            new = {name: files for name, files in tables.items() if self.known.get(name) != files}
+            self._offered = {**self._offered, **new}
+
+    def read_named(self, spark: SparkSession, text: str) -> None:
+        """Make those offered files views whose names stand anywhere in a text. What cannot be read is kept for `check`:
+        the text may mean something else by the name, and the next one may find better files."""
+        if not self._offered:
+            return
+        with self._lock:
+            for name in self._offered:
+                if _ALL.search(text) or _stands_in(name, text):
+                    self._try(spark, name)
+
+    def _try(self, spark: SparkSession, name: str) -> None:
+        try:
+            self.register(spark, name, self._offered[name])
+        except SqlExtError as error:
+            self._errors[name.lower()] = error
+
+    def check(self, name: str) -> None:
+        """Raises the error of files that cannot be read, if `name` is theirs (its last part, with or without
+        backticks)."""
+        error = self._errors.get(last_part(name).lower())
+        if error is not None:
+            raise error
+
+    @contextmanager
+    def errors_of_files(self) -> Iterator[None]:
+        """If Spark misses a table inside, the error is that of its files."""
+        try:
+            yield
+        except Exception as error:
+            if not type(error).__module__.startswith("pyspark"):
+                raise
+            from pyspark.errors import PySparkException
+
+            if isinstance(error, PySparkException) and condition_name(error) == "TABLE_OR_VIEW_NOT_FOUND":
+                self.check(str((error.getMessageParameters() or {}).get("relationName", "")))
+            raise
+
+
+def _stands_in(name: str, text: str) -> bool:
+    lowered, text = name.lower(), text.lower()
+    if _WORD.fullmatch(lowered):
+        return lowered in _WORD.findall(text)
+    return lowered in text or lowered.replace("`", "``") in text
+
 
 #: Number of tables that are listed for a suggestion.
 _LISTED = 1000
@@ -159,7 +256,7 @@ class SparkCatalog:
         try:
             table = self._statistics(name, "")
             rows = re.search(r"(\d+) rows", table.get("Statistics", ""))
-            found = [self._statistics(name, _quoted_part(column)) for column in columns] if rows is not None else []
+            found = [self._statistics(name, quoted(column)) for column in columns] if rows is not None else []
         except PySparkException:  # a temporary view, or a catalog without statistics
             return None
         if rows is None:
@@ -172,21 +269,21 @@ class SparkCatalog:
         return {str(row[0]): str(row[1]) for row in rows}
 
     def _find(self, name: str) -> TableInfo | None:
-        found = self._described(name)
-        if found is None:
+        described = self._described(name)
+        if described is None:
             self._check(name)
         files = self._files.get(self._fold(last_part(name)))
-        if found is None or files is None or found.is_streaming:
-            return found
+        if described is None or files is None or described.is_streaming:
+            return described
         try:
             info = table_info(name, files.path, files.options)
         except ConfigurationError:  # only Spark can tell, or the view's data has changed: Spark will report it
-            return replace(found, inferred_doubles=_inferred_doubles(found, files))
-        if [column.lower() for column, _ in info.columns] != [column.lower() for column, _ in found.columns]:
-            return found
-        if "timestamp_ntz" in str(info.columns) and info.columns != found.columns:  # the view reads them in a zone
-            return replace(info, columns=found.columns, format=None, paths=())
-        return replace(info, columns=found.columns)
+            return replace(described, inferred_doubles=_inferred_doubles(described, files))
+        if [column.lower() for column, _ in info.columns] != [column.lower() for column, _ in described.columns]:
+            return described
+        if "timestamp_ntz" in str(info.columns) and info.columns != described.columns:  # the view reads them in a zone
+            return replace(info, columns=described.columns, format=None, paths=())
+        return replace(info, columns=described.columns)
 
     def _described(self, name: str) -> TableInfo | None:
         """The columns of a table or view."""
@@ -234,10 +331,6 @@ def _inferred_doubles(found: TableInfo, files: DataFiles) -> tuple[str, ...]:
 
 def _quoted(name: str) -> str:
     return name if "`" in name else ".".join(f"`{part}`" for part in name.split("."))
-
-
-def _quoted_part(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _columns(frame: DataFrame) -> tuple[tuple[str, str], ...]:

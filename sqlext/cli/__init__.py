@@ -20,10 +20,11 @@ _SIGPIPE = 13
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line (sys.argv by default) and exit with its code."""
     from sqlext.cli.signals import watch_signals
+
+    watch_signals()  # before anything that takes long to import
     from sqlext.cli.terminal import prepare_streams
 
     prepare_streams()
-    watch_signals()
     try:
         code = _run(arguments)
         sys.stdout.flush()

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sqlext import __version__
-from sqlext.cli.config import completed_names, completed_settings
+from sqlext.cli.benchmarks import tpc_app
+from sqlext.cli.options import (
+    BundleKind,
+    CompatOption,
+    Conf,
+    Data,
+    File,
+    PlanFormat,
+    Read,
+    RunFormat,
+    Sql,
+    Stage,
+    TableOrJson,
+    TextOrJson,
+)
 from sqlext.cli.pecj import pecj_app
-from sqlext.cli.tpc import tpc_app
+from sqlext.cli.settings_and_errors import completed_names
 
 app = typer.Typer(
     name="sqlext",
@@ -50,93 +63,6 @@ app = typer.Typer(
       sqlext --install-completion    completes commands, options, formats and settings in your shell
     """,
 )
-
-
-class Stage(StrEnum):
-    """What `plan --stage` prints."""
-
-    parsed = "parsed"
-    analyzed = "analyzed"
-    optimized = "optimized"
-    physical = "physical"
-    all = "all"
-
-
-class PlanFormat(StrEnum):
-    """How `plan` prints."""
-
-    text = "text"
-    json = "json"
-    mermaid = "mermaid"
-    dot = "dot"
-    html = "html"
-
-
-class RunFormat(StrEnum):
-    """How `run` prints."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    jsonl = "jsonl"
-    parquet = "parquet"
-
-
-class BundleKind(StrEnum):
-    """What `bundle` packs."""
-
-    zip = "zip"
-    venv = "venv"
-
-
-class Compat(StrEnum):
-    """Dialects in which a statement may be read."""
-
-    openmldb = "openmldb"
-
-
-class ConfigFormat(StrEnum):
-    """How `config` prints."""
-
-    table = "table"
-    json = "json"
-
-
-File = Annotated[
-    str | None,
-    typer.Argument(metavar="FILE", help="File with the SQL; - is standard input, as is nothing at the end of a pipe."),
-]
-Sql = Annotated[str | None, typer.Option("-e", "--sql", metavar="SQL", help="The SQL itself.")]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        help="Folder of tables: NAME.parquet, .csv, .orc, .json, .avro, or a folder NAME of such files. "
-        "`run` takes URIs such as s3a://bucket/folder.",
-        metavar="DIR",
-    ),
-]
-Conf = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="K=V",
-        help="A setting, `sqlext.*` (`sqlext config` lists them) or Spark's. Can be given several times.",
-        autocompletion=completed_settings,
-    ),
-]
-Read = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[TABLE.]K=V",
-        help="How to read the text files of --data, of all tables or of one: delimiter, header, multiline, types "
-        "('orders.types=uid string'). Can be given several times; by default a look at the files tells.",
-    ),
-]
-CompatOption = Annotated[
-    Compat | None,
-    typer.Option(
-        help="Read the SQL as OpenMLDB does: windows mean what they mean there, and what it refuses is an error."
-    ),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -199,7 +125,7 @@ def examples(
 
       sqlext examples flights --notebooks notebooks
     """
-    from sqlext.cli.examples import run_examples
+    from sqlext.cli.demo import run_examples
 
     run_examples(folder, month or [], notebooks)
 
@@ -340,7 +266,7 @@ def config(
         str | None,
         typer.Argument(metavar="NAME", help="Only settings with this in their name.", autocompletion=completed_names),
     ] = None,
-    format: Annotated[ConfigFormat, typer.Option(help="How to print it.")] = ConfigFormat.table,
+    format: Annotated[TableOrJson, typer.Option(help="How to print it.")] = TableOrJson.table,
 ) -> None:
     """List the settings: name, default, values, meaning, and where each can be set. Starts no Spark.
 
@@ -352,7 +278,7 @@ def config(
 
       sqlext config --format json
     """
-    from sqlext.cli.config import run_config
+    from sqlext.cli.settings_and_errors import run_config
 
     run_config(name, format)
 
@@ -371,22 +297,15 @@ def errors(
 
       sqlext errors
     """
-    from sqlext.cli.errors import run_errors
+    from sqlext.cli.settings_and_errors import run_errors
 
     run_errors(condition)
-
-
-class DoctorFormat(StrEnum):
-    """How `doctor` prints."""
-
-    text = "text"
-    json = "json"
 
 
 @app.command()
 def doctor(
     conf: Conf = None,
-    format: Annotated[DoctorFormat, typer.Option(help="How to print it.")] = DoctorFormat.text,
+    format: Annotated[TextOrJson, typer.Option(help="How to print it.")] = TextOrJson.text,
 ) -> None:
     """Check this machine: Java, packages, memory, folders, and a Spark that it starts with the same settings as `run`.
 
@@ -437,7 +356,7 @@ def bundle(
 
 
 def _completed_suites(incomplete: str) -> list[tuple[str, str]]:
-    from sqlext.cli.suites import completed_suites
+    from sqlext.cli.benchmarks import completed_suites
 
     return completed_suites(incomplete)
 
@@ -450,7 +369,7 @@ def bench(
     suite: Annotated[str | None, typer.Argument(autocompletion=_completed_suites)] = None,
 ) -> None:
     """In a clone of the project: compare with native Spark and DuckDB, as `python -m benchmarks` does."""
-    from sqlext.cli.suites import run_suites
+    from sqlext.cli.benchmarks import run_suites
 
     run_suites([*([] if suite is None else [suite]), *context.args])
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import typer
 from sqlext_planner.bundle import environment_name, write_environment, write_zip, zip_name
 
-from sqlext.cli.console import progress
-from sqlext.cli.terminal import writing
+from sqlext.cli.terminal import progress, writing
 
 
 def run_bundle(output: Path | None, kind: str, python: Path | None) -> None:

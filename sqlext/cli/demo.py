@@ -1,10 +1,11 @@
-"""`sqlext demo`: a question about a shop's week, answered by a window over two tables and by plain Spark."""
+"""`sqlext demo`: a question about a shop's week, answered by a window over two tables and by plain Spark. `sqlext
+examples`: the tables and notebooks to try things on."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import typer
 from rich.console import Console
 from sqlext_planner.spark.versions import arrow_table
 from sqlext_planner.window.execution import WindowUnionExec
 
-from sqlext.cli.console import console, print_lines, print_rows, print_sql, progress
-from sqlext.cli.terminal import writing
+from sqlext.cli.terminal import console, print_lines, print_rows, print_sql, progress, writing
+from sqlext.examples import copy_notebooks, write_flights
 from sqlext.session import Session
 
 if TYPE_CHECKING:
@@ -115,18 +117,18 @@ def _both_ways(session: Session, folder: Path, seconds: dict[str, float]) -> tup
 def _show_answers(out: Console, answers: pa.Table) -> None:
     """Rows of one user, with all features."""
     full = answers.filter(pc.and_(pc.greater(answers["orders_1h"], 0), pc.is_valid(answers["avg_over_20_1d"])))
-    found = full if full.num_rows else answers
+    complete = full if full.num_rows else answers
     counts = (
-        found.group_by("user_id")
+        complete.group_by("user_id")
         .aggregate([("ts", "count")])
         .sort_by([("ts_count", "descending"), ("user_id", "ascending")])
     )
     user = counts["user_id"][0].as_py()
-    own = found.filter(pc.equal(found["user_id"], user)).sort_by("ts")
+    of_user = complete.filter(pc.equal(complete["user_id"], user)).sort_by("ts")
     _heading(
         out, f"{answers.num_rows:,} rows, one for each view. Those of user {user}, who is active, with all features:"
     )
-    print_rows(out, own.slice(0, SHOWN_ROWS), more=own.num_rows > SHOWN_ROWS)
+    print_rows(out, of_user.slice(0, SHOWN_ROWS), more=of_user.num_rows > SHOWN_ROWS)
 
 
 def _show_spark(out: Console, ours: pa.Table, theirs: pa.Table, seconds: Mapping[str, float]) -> None:
@@ -243,3 +245,14 @@ def _times(random: np.random.Generator, size: int) -> np.ndarray[tuple[int], np.
     day = random.integers(0, 7, size) * 86_400
     second = np.clip(random.normal(15.5, 4.0, size), 0, 23.999) * 3_600
     return np.sort(WEEK_START + ((day + second) * 1_000_000).astype("timedelta64[us]") // 1_000_000 * 1_000_000)
+
+
+def run_examples(folder: Path, months: Sequence[int], notebooks: Path | None) -> None:
+    """Write the tables, copy the notebooks if asked to, and say what is where."""
+    with writing(folder):
+        sizes = write_flights(folder, months)
+    typer.echo(f"{folder} contains " + ", ".join(f"{name} ({size:,} rows)" for name, size in sizes.items()))
+    if notebooks is not None:
+        with writing(notebooks):
+            copied = copy_notebooks(notebooks)
+        typer.echo(f"{notebooks} contains " + ", ".join(path.name for path in copied))

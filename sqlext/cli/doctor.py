@@ -15,11 +15,10 @@ from sqlext_planner.conditions import look_up
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
-from sqlext.cli.console import console, progress
 from sqlext.cli.health.findings import Finding, Machine, State
 from sqlext.cli.health.machine import CHECKS
 from sqlext.cli.source import read_settings
-from sqlext.cli.terminal import visible
+from sqlext.cli.terminal import console, progress, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,17 +38,17 @@ def run_doctor(conf: Sequence[str], format: str) -> None:
     ours, settings = read_settings(conf)
     Config.from_mapping(ours)
     machine = Machine(settings=settings)
-    found: list[tuple[str, Finding]] = []
+    findings: list[tuple[str, Finding]] = []
 
     def tell(name: str, finding: Finding) -> None:
-        found.append((name, finding))
+        findings.append((name, finding))
         if format == "text":
             _print(name, finding)
 
     _examine(machine, tell)
-    states = Counter(finding.state for _, finding in found)
+    states = Counter(finding.state for _, finding in findings)
     if format == "json":
-        sys.stdout.write(json.dumps([_object(name, finding) for name, finding in found], indent=2) + "\n")
+        sys.stdout.write(json.dumps([_object(name, finding) for name, finding in findings], indent=2) + "\n")
     else:
         counts = ", ".join(f"{states[state]} {state}" for state in State if states[state])
         console().print(f"\n{counts}", style="bold red" if states[State.WRONG] else "bold")

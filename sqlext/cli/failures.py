@@ -1,19 +1,130 @@
-"""What a failed command prints, and its exit code."""
+"""What a failed command prints, and its exit code. Mistakes that Spark finds in a statement are errors of ours: one
+paragraph, with the place in the user's text."""
 
 from __future__ import annotations
 
 import re
 import sys
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from sqlext_planner.conditions import look_up
-from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError, masked
+from sqlext_planner.conditions import Condition, condition_of, look_up
+from sqlext_planner.errors import (
+    WIDTH,
+    AnalysisError,
+    ConfigurationError,
+    DataError,
+    ParseError,
+    Span,
+    SqlExtError,
+    masked,
+)
+from sqlext_planner.spark.versions import condition_name, text_places
 
 from sqlext.cli.signals import stopped_by
-from sqlext.cli.spark_mistakes import condition_of_spark, failure_condition, kind_of
 from sqlext.cli.terminal import visible, width_of
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+
+_CONDITION = re.compile(r"^\s*\[([A-Z0-9_.]+)\]\s*")
+_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+
+
+def kind_of(error: BaseException) -> type[SqlExtError] | None:
+    """The class of our error for an exception that Spark raises for a user's mistake; None for any other exception."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import errors
+
+    kinds: tuple[tuple[type[BaseException], type[SqlExtError]], ...] = (
+        (errors.ParseException, ParseError),
+        (errors.AnalysisException, AnalysisError),
+        (errors.NumberFormatException, DataError),
+        (errors.IllegalArgumentException, AnalysisError),
+        (errors.ArithmeticException, DataError),
+        (errors.ArrayIndexOutOfBoundsException, DataError),
+        (errors.DateTimeException, DataError),
+    )
+    return next((ours for theirs, ours in kinds if isinstance(error, theirs)), None)
+
+
+def condition_of_spark(error: PySparkException) -> Condition | None:
+    """The condition of an error that Spark raises: of a mistake by Spark's name for it, of a failed job by what its
+    text says of the machine; None if neither tells."""
+    if kind_of(error) is not None:
+        return condition_of(_name(error))
+    return failure_condition(str(error))
+
+
+def failure_condition(text: str) -> Condition | None:
+    """What the text of a failure says of the machine."""
+    return next((condition for words, condition in _FAILURES if words in text), None)
+
+
+#: Words in the texts of failed jobs that are about the machine.
+_FAILURES: tuple[tuple[str, Condition], ...] = (
+    ("OutOfMemoryError", "out-of-memory"),
+    ("MemoryError", "out-of-memory"),
+    ("Python worker exited unexpectedly", "out-of-memory"),
+    ("No space left on device", "disk-full"),
+    ("Too many open files", "too-many-open-files"),
+)
+
+
+def placed(error: BaseException, statement: str) -> SqlExtError | None:
+    """The error with its place in `statement`; None if it is no mistake that Spark has found, or has no place."""
+    from pyspark.errors import PySparkException
+
+    kind = kind_of(error)
+    if kind is None or not isinstance(error, PySparkException):
+        return None
+    span = _place(error, statement)
+    if span is None:
+        return None
+    if kind is ParseError:
+        from sqlext.syntax.typos import misspelt
+
+        typo = misspelt(statement)
+        if typo is not None:
+            return typo
+    message, notes = _message(error)
+    return kind(message, condition=condition_of(_name(error)), span=span, notes=notes)
+
+
+def _name(error: PySparkException) -> str | None:
+    """Spark's name of the error. PySpark does not know it of every exception, but its text begins with it."""
+    found = _CONDITION.match(str(error))
+    return found[1] if found is not None else condition_name(error)
+
+
+def _message(error: PySparkException) -> tuple[str, tuple[str, ...]]:
+    """Spark's words, and a note with the name under which its documentation has the error."""
+    text = (error.getMessage() or str(error)).strip()
+    found = _CONDITION.match(text)
+    words = " ".join(_STATE.sub("", _CONDITION.sub("", text)).split())
+    return words, (f"Spark calls this error {found[1]}",) if found else ()
+
+
+def _place(error: PySparkException, statement: str) -> Span | None:
+    """The characters of the statement that the error is about."""
+    for place in text_places(error):
+        # Of a view's text, or of a text that we have made, it says nothing about the user's.
+        if statement[place.start : place.end] == place.text:
+            return Span(place.start, place.end)
+    found = _POSITION.search(str(error))
+    if found is None:
+        return None
+    lines = statement.split("\n")
+    line, column = int(found[1]), int(found[2])
+    if line > len(lines):
+        return None
+    start = sum(len(one) + 1 for one in lines[: line - 1]) + column
+    word = re.compile(r"\w+|.", re.DOTALL).match(statement, start)
+    return Span(start, word.end() if word else start + 1)
+
 
 #: What stands above all that typer says of a wrong command line: its own TyperException, or click's ClickException.
 _WrongWords: Any = typer.BadParameter.__mro__[2]
@@ -92,14 +203,14 @@ def missing_package(name: str) -> ConfigurationError:
 
 def _without_java(text: str) -> str:
     """The message up to the Java stack or Spark's dump of the logical plan (a line, then `+- ` or `:- ` lines)."""
-    kept: list[str] = []
+    lines: list[str] = []
     for line in text.splitlines():
         if re.match(r"\s*(JVM stacktrace|Driver stacktrace|at [\w.$]+\()", line):
             break
         if re.match(r"\s*[+:]- ", line):
-            kept = kept[:-1]
+            lines = lines[:-1]
             break
         if re.match(r"'\w+ \[", line):  # an unresolved plan of a single node
             break
-        kept.append(line)
-    return "\n".join(kept).strip() or text.strip().splitlines()[0]
+        lines.append(line)
+    return "\n".join(lines).strip() or text.strip().splitlines()[0]

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from sqlext.cli.options import TableOrJson
+
 pecj_app = typer.Typer(
     name="pecj",
     help="Early answers of window joins, with bounds on their error (PECJ).",
@@ -23,13 +25,6 @@ class AggregateName(StrEnum):
     COUNT = "count"
     SUM = "sum"
     AVG = "avg"
-
-
-class ReplayFormat(StrEnum):
-    """How `replay` prints."""
-
-    table = "table"
-    json = "json"
 
 
 class TimeUnit(StrEnum):
@@ -96,7 +91,7 @@ def replay(
         ),
     ] = None,
     unit: Annotated[TimeUnit, typer.Option(help="Unit of times that are numbers.")] = TimeUnit.us,
-    format: Annotated[ReplayFormat, typer.Option(help="A table of figures, or all answers.")] = ReplayFormat.table,
+    format: Annotated[TableOrJson, typer.Option(help="A table of figures, or all answers.")] = TableOrJson.table,
     chart: Annotated[
         Path | None, typer.Option(help="Draw a chart to this file (.png, .svg, .pdf).", metavar="OUT")
     ] = None,

@@ -12,10 +12,8 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog.options import FolderOptions
-from sqlext.cli.console import progress
 from sqlext.cli.source import read_schema, read_settings, read_sql
-from sqlext.cli.stages import StageProgress
-from sqlext.cli.terminal import exact_output, json_visible, visible, writing
+from sqlext.cli.terminal import StageProgress, exact_output, json_visible, progress, visible, writing
 from sqlext.explain.pages import PAGE, STAGES, render
 from sqlext.run.pipeline import stage
 
@@ -32,7 +30,7 @@ def run_plan(
     sql: str | None,
     data: str | None,
     schema: Path | None,
-    wanted: str | None,
+    stage_name: str | None,
     format: str,
     output: Path | None,
     conf: Sequence[str],
@@ -50,9 +48,9 @@ def run_plan(
     if spark and not analyze:
         raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
     if format in ("mermaid", "dot"):
-        _check_diagram(format, wanted, analyze)
+        _check_diagram(format, stage_name, analyze)
     default = ("physical",) if analyze and format != "html" else DEFAULT_STAGES
-    stages = default if wanted is None else STAGES if wanted == "all" else (str(wanted),)
+    stages = default if stage_name is None else STAGES if stage_name == "all" else (str(stage_name),)
     try:
         if analyze:
             plan = _measured(text, str(data), options, {**spark, **settings}, compat)
@@ -72,8 +70,8 @@ def run_plan(
         sys.stdout.write(visible(page))
 
 
-def _check_diagram(format: str, wanted: str | None, analyze: bool) -> None:
-    if wanted == "all":
+def _check_diagram(format: str, stage_name: str | None, analyze: bool) -> None:
+    if stage_name == "all":
         raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
     if analyze:
         raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")

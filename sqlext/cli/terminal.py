@@ -1,4 +1,5 @@
-"""Output for the terminal: text that it can show, and streams that accept any text."""
+"""The terminal: text that it can show, streams that accept any text, tables and SQL on it, and what Spark is doing in a
+run that takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -6,9 +7,22 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+from sqlext_planner.spark.results import python_values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 #: Control characters (except tab and newline), marks that change the direction of writing, line separators, and
 #: surrogate halves: a terminal would obey them, or show another text than the real one.
@@ -101,3 +115,129 @@ def width_of(stream: TextIO, default: int) -> int:
         return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else default
     except (OSError, ValueError, AttributeError):
         return default
+
+
+#: Wide enough for any result: a program that reads the output must get whole lines.
+PIPE_WIDTH = 1 << 14
+
+
+def console() -> Console:
+    """Standard output; never folds lines when it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """A spinner on the terminal during a long step; nothing if stderr is not a terminal."""
+    with Console(stderr=True).status(what):
+        yield
+
+
+def print_rows(out: Console, table: pa.Table, *, more: bool = False) -> None:
+    """The rows as a table, and how many there are; `more`: the result has more rows than these."""
+    print_grid(out, table)
+    print_count(out, table.num_rows, f"first {table.num_rows} rows" if more else "")
+
+
+def print_grid(out: Console, table: pa.Table) -> None:
+    """The rows as a table."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        grid.add_column(Text(visible(name)), justify="right" if _is_number(column.type) else "left", overflow="fold")
+    columns = [python_values(column) for column in table.columns]
+    for row in zip(*columns, strict=True):
+        grid.add_row(*map(cell, row))
+    out.print(grid)
+
+
+def print_count(out: Console, count: int, instead: str = "") -> None:
+    """How many rows there are, or what is to be said instead."""
+    out.print(instead or f"{count:,} row{'' if count == 1 else 's'}", style="dim")
+
+
+def print_sql(out: Console, sql: str) -> None:
+    """SQL, in colours on a terminal."""
+    if out.is_terminal:
+        from rich.syntax import Syntax
+
+        out.print(Syntax(sql.strip(), "sql", background_color="default"))
+    else:
+        out.print(Text(sql.strip()))
+
+
+def print_lines(out: Console, lines: Sequence[str]) -> None:
+    """Text as it is: no markup, no highlighting."""
+    for line in lines:
+        out.print(Text(visible(line)))
+
+
+def cell(value: Any) -> Text:
+    """A value as it is shown; NULL is dim."""
+    if value is None:
+        return Text("NULL", style="dim")
+    is_plain = isinstance(value, float) and value == value and abs(value) < 1e6
+    return Text(f"{value:.6g}" if is_plain else visible(str(value)))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+#: Seconds before it shows, and between two looks at Spark.
+_QUIET_SECONDS = 2.0
+_EVERY_SECONDS = 0.25
+
+
+class StageProgress:
+    """A line on stderr: the active stages, how many of their tasks are done, seconds. Only on a terminal.
+
+    Works inside a `with` block; `stop` removes the line earlier, before something else is written to the terminal.
+    """
+
+    def __init__(self, spark: SparkSession, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._tracker = spark.sparkContext.statusTracker()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def __enter__(self) -> StageProgress:
+        if self._console.is_terminal:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *caught: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Remove the line, for good."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _show(self) -> None:
+        if self._over.wait(_QUIET_SECONDS):
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn("{task.completed}/{task.total} tasks"),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self._console, transient=True) as line:
+            task = line.add_task("Running", total=None)
+            while not self._over.wait(_EVERY_SECONDS):
+                try:
+                    stages, done, total = self._active()
+                except Exception:  # Spark is being stopped
+                    return
+                what = f"Stage {', '.join(map(str, stages))}" if stages else "Running"
+                line.update(task, description=what, completed=done, total=total or None)
+
+    def _active(self) -> tuple[list[int], int, int]:
+        """The active stages, and how many tasks of theirs are done, of how many."""
+        stages = sorted(self._tracker.getActiveStageIds())
+        found = [info for info in map(self._tracker.getStageInfo, stages) if info is not None]
+        return stages, sum(info.numCompletedTasks for info in found), sum(info.numTasks for info in found)

@@ -152,7 +152,7 @@ def _numbers(benchmark: Benchmark, queries: str | None) -> list[int]:
 
 def _tables(benchmark: Benchmark, scale: float | None, data: Path | None) -> Path:
     """The folder to read: --data as it is, filled first if --scale is given; else the cache's."""
-    from sqlext.tpc.generate import generated
+    from sqlext.tpc.benchmark import generated
 
     factor = _factor(scale)
     folder = data or benchmark.cache(factor)
@@ -172,7 +172,7 @@ def _tables(benchmark: Benchmark, scale: float | None, data: Path | None) -> Pat
 
 def _fill(benchmark: Benchmark, scale: float, folder: Path, say: Callable[[str], None]) -> bool:
     """Generate into the folder unless it is filled; returns whether there was something to do."""
-    from sqlext.tpc.generate import generate
+    from sqlext.tpc.benchmark import generate
 
     begin = time.perf_counter()
     done = False

@@ -1,21 +1,84 @@
 """The operators of ours in a plan, one after the other: what each does, as pictures; why it runs as it does, beside
-what it was compared with; what was measured."""
+what it was compared with; what was measured. And what TSC did to a statement: its groups, and the plan before and
+after."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.batches import BATCHES, Optimizer
 from sqlext_planner.exchange.figures import PARTS
-from sqlext_planner.markup import Content, Markup, tag
-from sqlext_planner.picture import Picture
+from sqlext_planner.plan_format import side_by_side, tree_text
 from sqlext_planner.plan_format.amounts import seconds_text
-from sqlext_planner.plan_format.steps_html import doc_html
+from sqlext_planner.plan_format.html import doc_html, scrolling
+from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.pictures.picture import Picture
+from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
+from sqlext_planner.relational.subquery import own_subqueries
+from sqlext_planner.umjoin.find.groups import UMJoinGroup
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.explain.plan_stages import PlanStages, measured_facts
-from sqlext.explain.umjoins import with_subqueries
+
+if TYPE_CHECKING:
+    from sqlext_planner.relational.logical_plan import LogicalPlan
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
+
+    from sqlext.run.pipeline import StagedPlan
+
+#: Width, in characters, of two plans side by side.
+_WIDTH = 220
+
+
+def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
+    """``[{"inputs": [alias...], "kinds": [...], "key_classes": [["alias.column", ...], ...], "strategy": ...,
+    "why": ...}]``, and a "warning" if there is one.
+
+    Every group that TSC made, outer queries first, whatever strategy was chosen for it.
+    """
+    if plan.optimized is None or plan.physical is None:
+        return []
+    groups = [UMJoinGroup.of(node) for part in with_subqueries(plan.optimized) for node in part.collect(UMJoin)]
+    grouped = [(getattr(node, "group", None), node) for node in plan.physical.walk()]
+    chosen = {group: node for group, node in grouped if isinstance(group, UMJoinGroup)}
+    return [_entry(group, chosen.get(group)) for group in groups]
+
+
+def with_subqueries(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """An optimized plan, and those of the subqueries that are left in its expressions, outer ones first."""
+    yield plan
+    for item in own_subqueries(plan):
+        yield from with_subqueries(Optimizer().optimize(item.plan, item.plan.free_columns).final)
+
+
+def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:
+    details = {} if physical is None else physical.details()
+    return {
+        "inputs": list(group.inputs),
+        "kinds": list(group.kinds),
+        "key_classes": [list(found) for found in group.key_classes],
+        "strategy": details.get("strategy", "cascade"),
+        "why": details.get("why", "part of a text that goes to Spark"),
+        **group.notes,
+    }
+
+
+def tsc_text(plan: StagedPlan) -> str:
+    """The optimized plan without TSC and with it, side by side; '' if TSC found nothing."""
+    if plan.analyzed is None or plan.optimized is None or not plan.optimized.collect(UMJoin):
+        return ""
+    return side_by_side(
+        tree_text(without_tsc(plan.analyzed)), tree_text(plan.optimized), titles=("binary joins", "TSC"), width=_WIDTH
+    )
+
+
+def without_tsc(analyzed: LogicalPlan) -> LogicalPlan:
+    """The plan that all other rules make."""
+    return Optimizer([batch for batch in BATCHES if batch.name != "TSC"]).optimize(analyzed).final
 
 
 @dataclass(frozen=True)
@@ -27,6 +90,11 @@ class NumberedOperator:
     physical: tuple[PhysicalPlan, ...]
     #: The node above it with which it is computed, if it has no physical node of its own.
     within: LogicalPlan | None = None
+
+    @property
+    def badge(self) -> Markup:
+        """Its number in its colour."""
+        return tag("span", str(self.number), class_=f"no c{(self.number - 1) % 6}")
 
     @property
     def runs(self) -> PhysicalPlan | None:
@@ -42,22 +110,21 @@ def operators_of(optimized: LogicalPlan, physical: PhysicalPlan | None) -> list[
     if physical is None:
         return [NumberedOperator(number, node, ()) for number, node in enumerate(nodes, 1)]
     roots = {id(source): node for node in physical.walk() if (source := node.source()) is not None}
-    found = []
+    operators = []
     for number, node in enumerate(nodes, 1):
         above = [item for item in optimized.walk() if id(item) in roots and any(part is node for part in item.walk())]
         owner = node if id(node) in roots else above[-1] if above else None
         parts = () if owner is None else tuple(_parts(roots[id(owner)], optimized))
-        found.append(NumberedOperator(number, node, parts, None if owner is node else owner))
-    return found
+        operators.append(NumberedOperator(number, node, parts, None if owner is node else owner))
+    return operators
 
 
 def operator_html(operator: NumberedOperator, stages: PlanStages, level: int) -> Markup:
     """A section about an operator."""
     node, runs = operator.node, operator.runs
     ident = f"{stages.prefix}-op-{operator.number}"
-    number = tag("span", str(operator.number), class_=f"no c{(operator.number - 1) % 6}")
-    head = tag(f"h{level}", number, " ", node.node_name(), id=f"{ident}-name")
-    pictures = list(dict.fromkeys(node.pictures()))
+    head = tag(f"h{level}", operator.badge, " ", node.node_name(), id=f"{ident}-name")
+    pictures = list(dict.fromkeys(pictures_of(node)))
     body = [
         head,
         tag("p", doc_html(type(node).__doc__ or ""), class_="doc"),
@@ -142,4 +209,4 @@ def _measured(operator: NumberedOperator, stages: PlanStages) -> Content:
 
 def _table(title: str, head: Content, rows: Content) -> Markup:
     table = tag("table", tag("caption", title), tag("thead", head) if head else None, tag("tbody", rows))
-    return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label=title)
+    return scrolling(title, table)

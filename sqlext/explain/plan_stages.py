@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from sqlext_planner.exchange.figures import NodeFigures
-from sqlext_planner.markup import Markup, tag
 from sqlext_planner.plan_format.amounts import bytes_text, rows_text, seconds_text
+from sqlext_planner.plan_format.html import Link, Shown, scrolling, tree_html
+from sqlext_planner.plan_format.markup import Markup, tag
 from sqlext_planner.plan_format.matching import Matching, State, match_logical, match_physical
-from sqlext_planner.plan_format.tree_html import Link, Shown, tree_html
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.tree import TreeNode
@@ -45,7 +45,7 @@ class PlanStages:
             tag(
                 "section",
                 tag(f"h{level}", name, " ", tag("small", _TOLD[name])),
-                tag("div", tree_html(tree, partial(self._shown, name)), **_scrolling(name)),
+                scrolling(f"The {name} plan", tree_html(tree, partial(self._shown, name))),
             )
             for name, tree in self.trees.items()
         ]
@@ -70,11 +70,11 @@ class PlanStages:
     @cached_property
     def changes(self) -> str:
         """`2 Join became UMJoin, 2 Filter are new`, from the analyzed to the optimized plan; '' if one is not shown."""
-        found = self._rewritten
-        if found is None:
+        matching = self._rewritten
+        if matching is None:
             return ""
-        gone = [node for node in self.trees["analyzed"].walk() if found.state_before(node) == "gone"]
-        into = {id(node): found.became.get(id(node)) for node in gone}
+        gone = [node for node in self.trees["analyzed"].walk() if matching.state_before(node) == "gone"]
+        into = {id(node): matching.became.get(id(node)) for node in gone}
         pairs = [(node, into[id(node)]) for node in gone]
         became = Counter((node.node_name(), _into(node, other)) for node, other in pairs if other is not None)
         left = Counter(node.node_name() for node in gone if into[id(node)] is None)
@@ -82,7 +82,7 @@ class PlanStages:
         new = Counter(
             node.node_name()
             for node in self.trees["optimized"].walk()
-            if found.state_after(node) == "new" and id(node) not in used
+            if matching.state_after(node) == "new" and id(node) not in used
         )
         parts = [f"{count} {name} {into}" for (name, into), count in became.items()]
         parts += [f"{count} {name} gone" for name, count in left.items()]
@@ -98,10 +98,10 @@ class PlanStages:
 
     def origins(self, node: LogicalPlan) -> list[LogicalPlan]:
         """The operators of the analyzed plan that have become one of the optimized plan, or part of it."""
-        found, analyzed = self._rewritten, self.trees.get("analyzed")
-        if found is None or not isinstance(analyzed, LogicalPlan):
+        matching, analyzed = self._rewritten, self.trees.get("analyzed")
+        if matching is None or not isinstance(analyzed, LogicalPlan):
             return []
-        into = (found.after, found.became)
+        into = (matching.after, matching.became)
         operators = (item for item in analyzed.walk() if item.operator_name is not None)
         return [item for item in operators if any(known.get(id(item)) is node for known in into)]
 
@@ -139,11 +139,11 @@ class PlanStages:
         return Shown(self.ident(stage, node), state, other, is_ours, tuple(links), facts)
 
     def _state(self, stage: str, node: TreeNode) -> tuple[State, str | None]:
-        found = self._rewritten
-        if found is None or stage not in ("analyzed", "optimized"):
+        matching = self._rewritten
+        if matching is None or stage not in ("analyzed", "optimized"):
             return "same", None
-        other = (found.after if stage == "analyzed" else found.before).get(id(node))
-        state = found.state_before(node) if stage == "analyzed" else found.state_after(node)
+        other = (matching.after if stage == "analyzed" else matching.before).get(id(node))
+        state = matching.state_before(node) if stage == "analyzed" else matching.state_after(node)
         return state, None if other is None else other.label()
 
     def _links(self, stage: str, node: TreeNode) -> list[Link]:
@@ -152,7 +152,7 @@ class PlanStages:
             "optimized": [(self._rewritten, "analyzed", _BACK), (self.computed, "physical", _NEXT)],
             "physical": [(self.computed, "optimized", _BACK)],
         }.get(stage, [])
-        found = []
+        links = []
         for matching, target, arrow in pairs:
             if matching is None:
                 continue
@@ -162,8 +162,8 @@ class PlanStages:
             if ident is not None:
                 shown = arrow if same is not None or became is None else f"{arrow} {became.node_name()}"
                 told = f"{node.node_name()} in the {target} plan" if same is not None else f"in the {target} plan"
-                found.append(Link(shown, told, ident))
-        return found
+                links.append(Link(shown, told, ident))
+        return links
 
     def _facts(self, node: PhysicalPlan) -> list[str]:
         expected = node.estimate()
@@ -201,7 +201,3 @@ def measured_facts(figures: NodeFigures) -> list[str]:
     if figures.skew is not None:
         facts.append(f"busiest task {figures.skew:.1f}x the average")
     return facts
-
-
-def _scrolling(name: str) -> dict[str, str | int]:
-    return {"class_": "scroll", "tabindex": 0, "role": "group", "aria_label": f"The {name} plan"}

@@ -1,22 +1,29 @@
-"""What a query over streams did, by the operators of its plan: rows, late rows, state, time."""
+"""What a query over streams did, by the operators of its plan: rows, late rows, state, time. EXPLAIN ANALYZE of one
+over streams of files: it runs until it has read what is there."""
 
 from __future__ import annotations
 
+import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.exchange.stream_driver import BUCKETS, MOST_ROWS
 from sqlext_planner.exchange.stream_settings import observed_figures
 from sqlext_planner.plan_format.amounts import bytes_text
+from sqlext_planner.relational.streams import streams_of
 
-from sqlext.explain.table import aligned, depths, node_names
+from sqlext.explain.times import aligned, depths, node_names
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.relational.logical_plan import LogicalPlan
+    from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan
+
+    from sqlext.run.pipeline import StagedPlan
 
 #: Of so many operators on streams, the newest, the plans are remembered.
 _MOST = 1_000
@@ -103,8 +110,8 @@ def stream_plan(query: StreamingQuery) -> StreamPlan:
     """What a query did, running or ended. Raises ConfigurationError for one without operators of ours, or that has not
     finished a micro-batch."""
     done: Sequence[Any] = query.recentProgress
-    found = [(progress, ours) for progress in done if (ours := observed_figures(progress))]
-    known = {name for _, ours in found for name in ours if name in _PLANS}
+    batches = [(progress, ours) for progress in done if (ours := observed_figures(progress))]
+    known = {name for _, ours in batches for name in ours if name in _PLANS}
     if not known:
         raise ConfigurationError(
             f"nothing is known of the operators of query '{query.name or query.id}'",
@@ -113,14 +120,14 @@ def stream_plan(query: StreamingQuery) -> StreamPlan:
             "has finished a micro-batch: query.processAllAvailable() waits for that",
         )
     plan = _PLANS[next(iter(known))][0]
-    last = found[-1][0]
+    last = batches[-1][0]
     order = {id(node): place for place, node in enumerate(plan.walk())}
-    nodes = [_node(_PLANS[name][1], [ours[name] for _, ours in found if name in ours]) for name in known]
+    nodes = [_node(_PLANS[name][1], [ours[name] for _, ours in batches if name in ours]) for name in known]
     return StreamPlan(
         query.name or str(query.id),
         plan,
         tuple(sorted(nodes, key=lambda item: order.get(id(item.node), len(order)))),
-        len(found),
+        len(batches),
         (last.eventTime or {}).get("watermark"),
         _sources(done),
         _milliseconds(done),
@@ -151,3 +158,48 @@ def _milliseconds(done: Sequence[Any]) -> dict[str, int]:
         for name, value in progress.durationMs.items():
             found[str(name)] = found.get(str(name), 0) + int(value)
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+#: Spark remembers the figures of 100 micro-batches, if it is not told otherwise.
+_BATCHES = {"spark.sql.streaming.numRecentProgressUpdates": "100000"}
+
+
+def endless(stream: LogicalPlan | None, why: str) -> UnsupportedError:
+    """The error for a query over a stream that EXPLAIN ANALYZE cannot run."""
+    return UnsupportedError(
+        f"EXPLAIN ANALYZE runs a query to its end, and {why}",
+        condition="stream-not-supported",
+        span=None if stream is None else stream.span,
+        help="start the query with writeStream, and print(session.streams.explain(query)) while it runs; "
+        "query.lastProgress has Spark's own figures",
+    )
+
+
+def run_to_end(
+    plan: StagedPlan, frame: DataFrame, context: ExecutionContext, name: str
+) -> tuple[int, StreamPlan | None]:
+    """The rows that the stream gives until all files are read, and what its operators did; None if none keeps state.
+    The rows are thrown away, and so is the checkpoint.
+
+    Raises UnsupportedError if a source is not one of files.
+    """
+    from pyspark.sql.functions import count, lit
+    from sqlext_planner.spark.session import settings_changed
+    from sqlext_planner.spark.streams import endless_source
+
+    source = endless_source(frame)
+    if source is not None:
+        stream = None if plan.analyzed is None else next(streams_of(plan.analyzed), None)
+        raise endless(stream, f"this stream ({source}) has no end")
+    assert plan.physical is not None
+    remember(plan.physical, context.observed)
+    with (
+        tempfile.TemporaryDirectory(prefix="sqlext-analyze-") as folder,
+        settings_changed(context.spark, _BATCHES),
+    ):
+        writer = frame.observe(name, count(lit(1)).alias("rows")).writeStream.format("noop")
+        query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
+        query.awaitTermination()
+        rows = [(progress.observedMetrics or {}).get(name) for progress in query.recentProgress]
+        total = sum(int(row["rows"]) for row in rows if row is not None)
+        return total, stream_plan(query) if context.observed else None

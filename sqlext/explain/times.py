@@ -1,15 +1,15 @@
-"""What EXPLAIN ANALYZE measured, as lines of text: a table with a row for each node of the plan, then its parts."""
+"""What EXPLAIN ANALYZE measured, as lines of text: a table with a row for each node of the plan, then its parts. And
+such tables in general."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.exchange.figures import PARTS, NodeFigures, skew
 from sqlext_planner.plan_format.amounts import bytes_text, rows_text
-
-from sqlext.explain.table import aligned, depths, node_names
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.measures import StageFigures
@@ -28,19 +28,18 @@ _UNKNOWN = "-"
 
 def measured_lines(plan: StagedPlan) -> list[str]:
     """What was measured of a statement. Raises InternalError if it was not measured."""
-    found = plan.measured
-    if plan.physical is None or found is None:
+    run = plan.measured
+    if plan.physical is None or run is None:
         raise InternalError("a statement was not measured")
-    before = f", prepared in {found.preparing:.2f} s" if found.preparing >= 0.005 else ""
-    lines = [f"{rows_text(found.rows)} in {found.seconds:.2f} s{before}"]
-    if found.stages is None:
+    lines = [run.summary]
+    if run.stages is None:
         lines.append("Spark Connect has no accumulators: where the time went is not measured")
     else:
-        lines += ["", *node_lines(plan.physical, found.nodes), ""]
-        lines.append(stages_text(found.stages))
-    if found.stream is not None:
-        lines += ["", *found.stream.lines()]
-    return [*lines, *found.periods]
+        lines += ["", *node_lines(plan.physical, run.nodes), ""]
+        lines.append(stages_text(run.stages))
+    if run.stream is not None:
+        lines += ["", *run.stream.lines()]
+    return [*lines, *run.periods]
 
 
 def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
@@ -101,15 +100,15 @@ def _tasks(figures: NodeFigures) -> Iterator[str]:
 
 
 def _operator(operator: SparkOperator) -> str:
-    told = [] if operator.rows is None else [rows_text(operator.rows)]
+    facts = [] if operator.rows is None else [rows_text(operator.rows)]
     if operator.moved_rows:
         size = f" ({bytes_text(operator.moved_bytes)})" if operator.moved_bytes else ""
-        told = [f"{operator.moved_rows:,} moved{size}"]
+        facts = [f"{operator.moved_rows:,} moved{size}"]
     if operator.spilled_bytes:
-        told.append(f"{bytes_text(operator.spilled_bytes)} spilled")
+        facts.append(f"{bytes_text(operator.spilled_bytes)} spilled")
     if operator.seconds is not None:
-        told.append(f"{operator.seconds:.2f} s")
-    return " ".join([operator.name, *told])
+        facts.append(f"{operator.seconds:.2f} s")
+    return " ".join([operator.name, *facts])
 
 
 def _calls(figures: NodeFigures) -> Iterator[str]:
@@ -137,3 +136,44 @@ def stages_text(stages: StageFigures) -> str:
         f"computed {stages.cpu_seconds:.2f} s and collected garbage {stages.collect_seconds:.2f} s; "
         f"shuffle of {shuffled} {stages.fetch_seconds:.2f} s{spilled}{longest}"
     )
+
+
+def depths(plan: PhysicalPlan) -> dict[int, int]:
+    """How deep each node of a plan is, by its id; one with two parents as deep as below the first."""
+    depth_of: dict[int, int] = {}
+
+    def visit(node: PhysicalPlan, depth: int) -> None:
+        if id(node) not in depth_of:
+            depth_of[id(node)] = depth
+            for child in node.children:
+                visit(child, depth + 1)
+
+    visit(plan, 0)
+    return depth_of
+
+
+def node_names(nodes: Sequence[PhysicalPlan | None]) -> list[str]:
+    """Names that tell nodes apart: what a scan reads, else a number where there are several of a kind."""
+    kinds = [_kind(node) for node in nodes]
+    several = {kind for kind, count in Counter(kinds).items() if count > 1}
+    seen: Counter[str] = Counter()
+    found = []
+    for kind in kinds:
+        seen[kind] += 1
+        found.append(f"{kind} {seen[kind]}" if kind in several else kind)
+    return found
+
+
+def _kind(node: PhysicalPlan | None) -> str:
+    if node is None:
+        return "other work"
+    relation = node.shown_relation()
+    return node.node_name() + ("" if relation is None else f" {relation[0]}")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines whose columns are as wide as they need to be: the first from the left, all others from the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [first.ljust(widths[0]), *(text.rjust(n) for text, n in zip(others, widths[1:], strict=True))]
+        yield "  ".join(cells).rstrip()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
 
-    from sqlext.explain.measured import Measured
+    from sqlext.explain.analyze import Measured
     from sqlext.syntax.parser import Statement
 
 _EXPLAIN = re.compile(
@@ -259,7 +259,7 @@ def _refuse_endless(plan: LogicalPlan) -> None:
 
     stream = next(streams_of(plan), None)
     if stream is not None:
-        from sqlext.explain.stream_run import endless
+        from sqlext.explain.stream_plan import endless
 
         raise endless(stream, "over a stream nothing of this one is ours")
 

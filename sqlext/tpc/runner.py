@@ -12,8 +12,7 @@ from sqlext_planner.spark.versions import arrow_table
 
 from sqlext.embedded import is_ending
 from sqlext.tpc.benchmark import Benchmark
-from sqlext.tpc.compare import difference, same_rows
-from sqlext.tpc.reference import reference
+from sqlext.tpc.compare import difference, reference, same_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import ConfigurationError
 
-import sqlext.tpc.generate
+import sqlext.tpc.benchmark
 from benchmarks import Answer, CaseResult, Report
 from benchmarks.harness.chart import write_chart
 from benchmarks.harness.engines import Engines
@@ -168,7 +168,7 @@ def test_a_missing_generator_leaves_cases_out(tmp_path: Path, monkeypatch: pytes
             "TPC-X needs the packages duckdb and others", condition="missing-package", help="pip install them"
         )
 
-    monkeypatch.setattr(sqlext.tpc.generate, "generate", refuse)
+    monkeypatch.setattr(sqlext.tpc.benchmark, "generate", refuse)
     report = measured(umjoin_suite(UMJoinOptions(cases=["seed", "tpch", "planning", "session"], data=tmp_path)))
     assert [result.case.name for result in report.cases] == ["planning: by types"]
     assert report.left_out == [

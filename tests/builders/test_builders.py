@@ -1,8 +1,10 @@
-"""The text that builders write, what they refuse, Columns and DataFrames in them, and the written modules."""
+"""The text that builders write, what they refuse, Columns and DataFrames in them, and the functions made of tables."""
 
 from __future__ import annotations
 
+import inspect
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -280,12 +282,28 @@ def test_computed_columns_in_operations_over_periods(spark: SparkSession) -> Non
     assert both.columns == ["s", "twice"]
 
 
-@pytest.mark.parametrize("name", ["window_functions.py", "period_functions.py"])
-def test_written_modules_are_those_of_the_tables(name: str) -> None:
-    written = load(ROOT / "docs" / "functions.py").MODULES[name]()
-    assert (ROOT / "sqlext" / "builders" / name).read_text(encoding="utf-8") == written, (
+@pytest.mark.parametrize("name", ["window_functions.pyi", "period_functions.pyi"])
+def test_stubs_are_those_of_the_tables(name: str) -> None:
+    generated = load(ROOT / "docs" / "functions.py").stub(name)
+    assert (ROOT / "sqlext" / "builders" / name).read_text(encoding="utf-8") == generated, (
         "run `python docs/functions.py`"
     )
+
+
+def test_functions_of_the_tables_look_like_written_ones() -> None:
+    assert (fx.lag.__name__, fx.lag.__qualname__, fx.lag.__module__) == (
+        "lag",
+        "lag",
+        "sqlext.builders.window_functions",
+    )
+    assert str(inspect.signature(fx.lag)) == "(x: 'Value', n: 'int' = 1, default: 'Value | None' = None) -> 'Expr'"
+    assert str(inspect.signature(fx.before)) == (
+        "(left: 'PeriodLike', right: 'PeriodLike', *, delta: 'Amount | None' = None) -> 'Expr'"
+    )
+    assert (fx.lag.__doc__ or "").endswith("\n\nlag(x[, n][, default])")
+    assert pickle.loads(pickle.dumps(fx.mean)) is fx.avg
+    with pytest.raises(TypeError, match=r"^sum\(\) missing a required argument: 'x'$"):
+        fx.sum()  # type: ignore[call-arg]
 
 
 SCRIPT = """

@@ -13,7 +13,7 @@ import pytest
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog import read_files, table_info
-from sqlext.catalog.csv_types import ColumnValues
+from sqlext.catalog.inferred_types import ColumnValues
 from sqlext.catalog.options import FolderOptions, ReadOptions
 
 if TYPE_CHECKING:

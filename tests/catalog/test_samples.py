@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlext.catalog.samples import file_sample
+from sqlext.catalog.columnar import file_sample
 
 _ROWS, _GROUP = 20_000, 1_000
 _START = datetime.datetime(2024, 5, 1)

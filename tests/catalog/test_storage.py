@@ -20,7 +20,7 @@ from sqlext import Session
 from sqlext.catalog import FileCatalog, read_files, table_info, tables_at
 from sqlext.catalog.locations import LocalData, RemoteData, located
 from sqlext.catalog.options import DataFiles
-from sqlext.catalog.read_errors import explained
+from sqlext.catalog.reading import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ import pytest
 from sqlext_planner.config import Config
 
 from sqlext.cli import _run
-from sqlext.cli.config import completed_names, completed_settings
+from sqlext.cli.settings_and_errors import completed_names, completed_settings
 from tests.cli.conftest import Sqlext
 
 

@@ -21,16 +21,20 @@ from sqlext.cli import _run
 from sqlext.cli.health.findings import Check, Finding, Machine, State
 from sqlext.cli.health.machine import (
     TESTED,
+    Memory,
+    check_executor_memory,
     check_folders,
     check_host,
     check_java,
     check_kernel_cache,
+    check_memory,
     check_open_files,
     check_packages,
     check_spark,
     check_worker_python,
+    megabytes,
+    memory_here,
 )
-from sqlext.cli.health.memory import Memory, check_executor_memory, check_memory, megabytes, memory_here
 from sqlext.cli.health.spark import check_time
 from tests.cli.conftest import ROOT, Sqlext
 

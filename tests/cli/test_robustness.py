@@ -21,11 +21,10 @@ import pytest
 from rich.console import Console
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 
-from sqlext.cli import _run, stages
-from sqlext.cli.console import console, print_rows
+from sqlext.cli import _run, terminal
 from sqlext.cli.failures import report
-from sqlext.cli.outputs import byte_sink, replacing, write_pieces
-from sqlext.cli.terminal import json_visible, visible
+from sqlext.cli.run import byte_sink, replacing, write_pieces
+from sqlext.cli.terminal import console, json_visible, print_rows, visible
 from tests.cli.conftest import ROOT, WINDOW, Sqlext
 
 EVIL = "a\x1b[31mred\x1b]0;title\x07\u202ebidi\x9b2J\x7f"
@@ -415,13 +414,13 @@ def test_sql_comes_from_a_pipe_or_the_user_is_asked(
 
 
 def test_stages_are_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0)
     info = SimpleNamespace(numTasks=8, numCompletedTasks=3)
     tracker = SimpleNamespace(getActiveStageIds=lambda: [7], getStageInfo=lambda stage: info)
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
     for is_terminal in (True, False):
         page = io.StringIO()
-        with stages.StageProgress(spark, Console(file=page, force_terminal=is_terminal, width=100)):
+        with terminal.StageProgress(spark, Console(file=page, force_terminal=is_terminal, width=100)):
             deadline = time.monotonic() + 10
             while is_terminal and "3/8 tasks" not in page.getvalue() and time.monotonic() < deadline:
                 time.sleep(0.05)

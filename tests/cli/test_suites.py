@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.cli import suites
+from sqlext.cli import benchmarks
 from tests.cli.conftest import Sqlext
 
 
@@ -22,8 +22,8 @@ def test_in_a_clone_it_runs_them(sqlext: Sqlext) -> None:
 
 
 def test_without_one_it_says_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites, "_CLONE", tmp_path)
+    monkeypatch.setattr(benchmarks, "_CLONE", tmp_path)
     with pytest.raises(ConfigurationError, match="not part of the installed package") as found:
-        suites.run_suites(["window"])
+        benchmarks.run_suites(["window"])
     assert "python -m benchmarks --help" in (found.value.help or "")
-    assert suites.completed_suites("") == []
+    assert benchmarks.completed_suites("") == []

@@ -40,8 +40,8 @@ from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error
 from sqlext import Session
 from sqlext.catalog import DictCatalog
 from sqlext.cli import _run
-from sqlext.cli.errors import entries
 from sqlext.cli.failures import report
+from sqlext.cli.settings_and_errors import entries
 from sqlext.embedded import find_java, start_spark
 from sqlext.run.parameters import format_references
 from sqlext.run.pipeline import stage

@@ -11,7 +11,7 @@ from sqlext_planner.exchange.figures import NodeFigures
 from sqlext_planner.exchange.measures import StageFigures
 
 from sqlext.catalog import DictCatalog
-from sqlext.explain.measured import Measured
+from sqlext.explain.analyze import Measured
 from sqlext.run.pipeline import StagedPlan, stage
 from sqlext.tpc.benchmark import BENCHMARKS
 

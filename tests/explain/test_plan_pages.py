@@ -7,12 +7,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.markup import shown
+from sqlext_planner.plan_format.markup import shown
 from sqlext_planner.plan_format.matching import match_logical
 
 from sqlext.catalog import DictCatalog
-from sqlext.explain.pages import STAGES, render
-from sqlext.explain.sql_marks import places_of
+from sqlext.explain.pages import STAGES, places_of, render
 from sqlext.run.pipeline import StagedPlan, stage
 from tests.explain.plans import OVERLAP_JOIN, WINDOW_UNION, Page, measured, page_of, planned, tpch
 from tests.properties import examples

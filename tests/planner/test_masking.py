@@ -9,7 +9,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError, Span, masked
 
 from sqlext.catalog import DictCatalog
-from sqlext.catalog.read_errors import explained
+from sqlext.catalog.reading import explained
 from sqlext.cli.failures import explained as told
 from sqlext.explain.pages import STAGES, render
 from sqlext.run.pipeline import stage

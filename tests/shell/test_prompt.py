@@ -16,10 +16,9 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from sqlext.cli.shell import work
-from sqlext.cli.shell.history import history_path, open_history
-from sqlext.cli.shell.prompt import Prompt
-from sqlext.cli.shell.work import CancelledError, cancellable
+from sqlext.cli.shell import engine
+from sqlext.cli.shell.engine import CancelledError, cancellable
+from sqlext.cli.shell.prompt import Prompt, history_path, open_history
 
 Ask = Callable[[str], str]
 
@@ -82,8 +81,8 @@ def test_where_no_history_can_be() -> None:
 
 def interrupted(function: Callable[[], None], cancel: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> bool:
     """What becomes of work that gets a Ctrl-C: whether it goes on by itself."""
-    monkeypatch.setattr(work, "_INTERRUPTED_AFTER", 0.3)
-    monkeypatch.setattr(work, "_LEFT_AFTER", 0.6)
+    monkeypatch.setattr(engine, "_INTERRUPTED_AFTER", 0.3)
+    monkeypatch.setattr(engine, "_LEFT_AFTER", 0.6)
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(CancelledError) as caught:

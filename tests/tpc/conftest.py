@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlext.tpc import BENCHMARKS
-from sqlext.tpc.generate import generate
+from sqlext.tpc.benchmark import generate
 from tests.cli.conftest import here, sqlext
 
 __all__ = ["SCALE", "here", "sqlext", "tables"]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from sqlext import Session
 from sqlext.tpc import BENCHMARKS
-from sqlext.tpc.generate import connect
+from sqlext.tpc.benchmark import connect
 from tests.tpc.conftest import SCALE
 
 TPCH = BENCHMARKS["tpch"]

@@ -13,7 +13,7 @@ from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog import FileCatalog
 from sqlext.tpc import BENCHMARKS
-from sqlext.tpc.generate import MARKER, connect, generate, generated
+from sqlext.tpc.benchmark import MARKER, connect, generate, generated
 from tests.tpc.conftest import SCALE
 
 Tables = Callable[[str], Path]

@@ -9,7 +9,7 @@ import pytest
 from sqlext_planner.plan_format import tree_text
 from sqlext_planner.umjoin.nodes import UMJoin
 
-from sqlext.explain.umjoins import without_tsc
+from sqlext.explain.plan_operators import without_tsc
 from sqlext.tpc import BENCHMARKS, Benchmark
 from tests.tpc.plans import planned
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqlext.explain.umjoins import umjoins_json
+from sqlext.explain.plan_operators import umjoins_json
 from sqlext.tpc import BENCHMARKS
 from tests.tpc.froms import From, multiway_froms
 from tests.tpc.plans import planned

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlext_planner.errors import UnsupportedError
 
-from sqlext.tpc.compare import OrderKey
-from sqlext.tpc.reference import reference
+from sqlext.tpc.compare import OrderKey, reference
 
 
 def test_a_query_without_order_is_its_own_reference() -> None:

@@ -44,7 +44,7 @@ def test_tables_are_those_of_the_generator(name: str) -> None:
     """The same tables and columns; our types are narrower only where the generator has BIGINT for an integer."""
     if importlib.util.find_spec(f"duckdb_extension_{name}") is None:
         pytest.skip(f"the package duckdb-extension-{name} is not installed")
-    from sqlext.tpc.generate import connect
+    from sqlext.tpc.benchmark import connect
 
     benchmark = BENCHMARKS[name]
     with connect(benchmark) as connection:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlext.tpc import BENCHMARKS, Benchmark
-from sqlext.tpc.generate import connect
+from sqlext.tpc.benchmark import connect
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
@@ -16,9 +16,6 @@ from sqlext_planner.errors import Span, raise_error
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
 from sqlext_planner.periods.relation_sets import ALLEN, allowed, formulas
 from sqlext_planner.periods.sql import EndTexts
-
-if TYPE_CHECKING:
-    from sqlext_planner.picture import Picture
 
 #: What an empty or reversed period does: match nothing, stop the job, or (``[t, t)`` only) count as one instant.
 EmptyPeriods = Literal["drop", "error", "point"]
@@ -231,12 +228,6 @@ class PeriodPredicate(Expression):
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
         return "boolean"
-
-    def pictures(self) -> Iterator[Picture]:
-        """Two bars for each relation."""
-        from sqlext_planner.periods.pictures import predicate_pictures
-
-        return predicate_pictures(self, frozenset(name for name in "bd" if isinstance(self.endpoint(name), OpenEnd)))
 
     def __str__(self) -> str:
         words = " OR ".join((*(row.words[0] for row in self.rows), *(["NO RELATION"] if self.or_empty else [])))

@@ -50,7 +50,7 @@ def match_logical(before: LogicalPlan, after: LogicalPlan) -> Matching:
     for node in left:
         if id(node) in known:
             pairs.add(node, node)
-    keys: tuple[Callable[[LogicalPlan], Hashable | None], ...] = (LogicalPlan.label, _span)
+    keys: tuple[Callable[[LogicalPlan], Hashable | None], ...] = (LogicalPlan.label, lambda node: node.span)
     for key in keys:
         pairs.add_equal(left, right, key)
     pairs.add_similar(left, right)
@@ -134,10 +134,6 @@ def _above(plan: LogicalPlan) -> dict[int, list[LogicalPlan]]:
             if below is not node:
                 over[id(below)].append(node)
     return over
-
-
-def _span(node: LogicalPlan) -> Hashable | None:
-    return node.span
 
 
 def _likeness(left: LogicalPlan, right: LogicalPlan) -> float:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.tree import TreeNode, field_names
-
-if TYPE_CHECKING:
-    from sqlext_planner.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -110,11 +107,6 @@ class LogicalPlan(TreeNode):
             for entry in value if isinstance(value, tuple) else (value,):
                 if isinstance(entry, Expression):
                     yield entry
-
-    def pictures(self) -> Iterator[Picture]:
-        """Those of its expressions, each once."""
-        parts = (part for item in self.expressions() for part in item.walk())
-        yield from dict.fromkeys(picture for part in parts for picture in part.pictures())
 
     @cached_property
     def free_columns(self) -> frozenset[Column]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
 from sqlext_planner.relational.joins import PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, relation_name, with_fields
-
-if TYPE_CHECKING:
-    from sqlext_planner.picture import Picture
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
 #: `semi` and `anti` inputs keep the rows with and without a match.
@@ -126,13 +123,6 @@ class UMJoin(LogicalPlan):
 
     def expressions(self) -> Iterator[Expression]:
         yield from (item for item in (self.condition, *self.matches) if item is not None)
-
-    def pictures(self) -> Iterator[Picture]:
-        """The join graph."""
-        from sqlext_planner.umjoin.pictures import join_graph
-
-        yield join_graph(self)
-        yield from super().pictures()
 
     def label(self) -> str:
         names = [relation_name(child) for child in self.inputs]

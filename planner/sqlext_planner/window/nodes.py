@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from sqlext_operators.window.functions import lookup
 from sqlext_operators.window.spec import Call, Scalar
@@ -22,14 +21,10 @@ from sqlext_planner.relational.logical_plan import (
     Passed,
     comma,
     reads,
-    relation_name,
     with_fields,
 )
 from sqlext_planner.relational.nodes import SortKey, by_position, exactly, filtered
 from sqlext_planner.window.frame import WindowFrame
-
-if TYPE_CHECKING:
-    from sqlext_planner.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -246,14 +241,6 @@ class WindowUnion(LogicalPlan):
         if self.tie_order is not None:
             yield self.tie_order
 
-    def pictures(self) -> Iterator[Picture]:
-        """A time line for each window."""
-        from sqlext_planner.window.pictures import window_pictures
-
-        children = self.children
-        yield from window_pictures(self, lambda number: relation_name(_source(children[number])))
-        yield from super().pictures()
-
     def label(self) -> str:
         order = f" ORDER BY {comma((self.order_by, *self.further))}" if self.order_by is not None else ""
         order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
@@ -263,8 +250,3 @@ class WindowUnion(LogicalPlan):
         keys = f"PARTITION BY {comma(self.partition_by)}{order}"
         hint = "" if self.partitioner is None else f" {self.partitioner}"
         return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}{hint}"
-
-
-def _source(plan: LogicalPlan) -> LogicalPlan:
-    """The table that an input reads, or the join that makes its rows."""
-    return _source(plan.children[0]) if len(plan.children) == 1 else plan

@@ -67,7 +67,7 @@ def _versions() -> Any:
     """A function for mapInArrow that says a worker's versions. It travels by value: a worker may lack our packages."""
     names = _SHARED
 
-    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import platform
         import socket
         from importlib.metadata import version as installed
@@ -80,7 +80,7 @@ def _versions() -> Any:
         values = {"host": socket.gethostname(), "python": platform.python_version(), "found": found}
         yield pyarrow.RecordBatch.from_pylist([values])
 
-    return told
+    return versions
 
 
 def check_arrow(spark: SparkSession, machine: Machine) -> Iterator[Finding]:

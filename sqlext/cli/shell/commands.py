@@ -17,9 +17,8 @@ from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ConfigurationError, Span
 
-from sqlext.cli.outputs import chosen_format
 from sqlext.cli.plan import DEFAULT_STAGES
-from sqlext.cli.run import errors_in
+from sqlext.cli.run import chosen_format, errors_in
 from sqlext.cli.shell.completion import Argument, CommandWords
 from sqlext.cli.shell.help import functions_drawn, topic_drawn, topics_drawn
 from sqlext.cli.shell.results import lines_drawn, listing_drawn
@@ -46,8 +45,8 @@ def run_command(shell: Shell, text: str) -> None:
     """Run a command, ``\\name argument``. Raises ConfigurationError for an unknown one, and what the command raises."""
     name, _, argument = text.strip().partition(" ")
     argument = argument.strip()
-    found = next((command for command in COMMANDS if name in command.names), None)
-    if found is None:
+    chosen = next((command for command in COMMANDS if name in command.names), None)
+    if chosen is None:
         names = [known for command in COMMANDS for known in command.names]
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         help = f"did you mean {near[0]}? " if near else ""
@@ -55,7 +54,7 @@ def run_command(shell: Shell, text: str) -> None:
             f"there is no command {name}", condition="command-line", help=rf"{help}\? lists the commands"
         )
     # a statement keeps its semicolon, a file name may end in one: nothing else has any
-    found.run(shell, argument if found.argument in ("sql", "file") else argument.rstrip(";").rstrip())
+    chosen.run(shell, argument if chosen.argument in ("sql", "file") else argument.rstrip(";").rstrip())
 
 
 def command_words() -> list[CommandWords]:
@@ -260,7 +259,7 @@ def _settings(shell: Shell, argument: str) -> None:
         shell.statement(sql, Span(0, len(sql)))
         return
     conf = shell.session().spark.conf
-    known = [found for found in Config.described() if name.lower() in found.key.lower()]
+    known = [setting for setting in Config.described() if name.lower() in setting.key.lower()]
     if not known:
         current = shell.look_up(lambda: conf.get(name, None))
         if current is None:
@@ -271,10 +270,10 @@ def _settings(shell: Shell, argument: str) -> None:
             )
         shell.show(listing_drawn(("setting", "value"), [(name, current)]), folds=True)
         return
-    values = shell.look_up(lambda: [conf.get(found.key, None) for found in known])
+    values = shell.look_up(lambda: [conf.get(setting.key, None) for setting in known])
     lines = [
-        (found.key, value or f"{found.default} (default)", found.doc.split(". ")[0])
-        for found, value in zip(known, values, strict=True)
+        (setting.key, value or f"{setting.default} (default)", setting.doc.split(". ")[0])
+        for setting, value in zip(known, values, strict=True)
     ]
     shell.show(listing_drawn(("setting", "value", "meaning"), lines), folds=True)
 

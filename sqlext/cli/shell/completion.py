@@ -9,11 +9,11 @@ from typing import Literal
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
+from sqlext_planner.relational.physical_plan import quoted
 
-from sqlext.cli.shell.scope import columns_named, named_relations
+from sqlext.cli.shell.help import functions, keywords, settings, spark_functions
 from sqlext.cli.shell.script import last_part
-from sqlext.cli.shell.tables import KnownTables
-from sqlext.cli.shell.words import functions, keywords, settings, spark_functions
+from sqlext.cli.shell.tables import KnownTables, columns_named, named_relations
 from sqlext.cli.source import statements_from
 from sqlext.syntax.clauses import CLAUSES
 from sqlext.syntax.typos import FIRST_WORDS
@@ -168,7 +168,7 @@ def _names(word: str, found: Iterable[tuple[str, str]]) -> Iterator[Completion]:
     for name, meta in found:
         if name.lower().startswith(lower):
             is_plain = _PLAIN.fullmatch(name) is not None and not word.startswith("`")
-            text = name if is_plain else "`" + name.replace("`", "``") + "`"
+            text = name if is_plain else quoted(name)
             yield Completion(text, -len(word), display=name, display_meta=meta)
 
 

@@ -1,18 +1,150 @@
-r"""What `\h` and `\df` say: from the tables of clauses, functions, relations and settings."""
+"""The words of the dialect, from the tables that the parser, the analyzer and the settings read; and what `\\h` and
+`\\df` say of them."""
 
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
 
+from pygments.lexers.sql import SqlLexer
+from pygments.token import Keyword, Name, Number, String
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
+from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
+from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_planner.config import Config
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.expressions.types import normalize
+from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 
 from sqlext.cli.shell.results import Draw, listing_drawn
-from sqlext.cli.shell.words import Entry, SqlExtLexer, clauses_of, functions, relation_note, relations_of
-from sqlext.syntax.clauses import CLAUSES, DocumentedClause
+from sqlext.syntax.clauses import CLAUSES, DocumentedClause, clause_words
+from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.nodes import PHRASES
+from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
+from sqlext.syntax.typos import FIRST_WORDS, LATER_WORDS
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about a function: how it is written, what it means in one line, and a note."""
+
+    name: str
+    form: str
+    meaning: str
+    note: str = ""
+
+
+@cache
+def keywords() -> tuple[str, ...]:
+    """The words of the language, in upper case; GROUP BY and MET BY are one."""
+    types = SqlExt.Parser.TYPE_TOKENS
+    spark = [
+        word
+        for word, token in SqlExt.Tokenizer.KEYWORDS.items()
+        if word[0].isalpha() and word.isascii() and (token not in types or _is_type(word))
+    ]
+    phrases = [" ".join(phrase) for phrase in PHRASES]
+    return tuple(sorted({*spark, *phrases, *clause_words(), *FIRST_WORDS, *LATER_WORDS}))
+
+
+def _is_type(word: str) -> bool:
+    """Whether Spark has a type of this name."""
+    try:
+        normalize(word.lower())
+    except SqlExtError:
+        return False
+    return True
+
+
+@cache
+def functions() -> Mapping[str, Entry]:
+    """The functions of the dialect by their names and aliases, in lower case."""
+    entries: dict[str, Entry] = {}
+    for row in FUNCTIONS.values():
+        if not row.internal:
+            also = f"also {', '.join(row.names[1:])}" if row.names[1:] else ""
+            entry = Entry(row.name, row.signature, row.doc, also)
+            entries.update(dict.fromkeys(row.names, entry))
+    for made in PERIOD_FUNCTIONS.values():
+        ends = "start, end, start2, end2" if made.periods == 2 else "start, end"
+        entries[made.name] = Entry(made.name, f"{made.name}({ends})", made.doc)
+    for relation in RELATIONS.values():
+        entries[relation.name] = Entry(
+            relation.name, f"{relation.name}(a, b, c, d)", relation.doc, relation_note(relation)
+        )
+    return entries
+
+
+def relation_note(relation: PeriodRelation) -> str:
+    """What a relation of [a, b) and [c, d) stands for, and how else it is written."""
+    words = ", ".join(f"PERIOD(a, b) {words} PERIOD(c, d)" for words in relation.words)
+    return f"holds if {relation.formula.replace(',', ' and')}" + (f"; {words}" if words else "")
+
+
+def spark_functions() -> tuple[str, ...]:
+    """Functions of Spark that are known before Spark runs."""
+    return tuple(sorted(WINDOW_FUNCTIONS))
+
+
+def relations_of(words: str) -> tuple[PeriodRelation, ...]:
+    """The relations with this spelling, such as ``MET BY``."""
+    found = PHRASES.get(tuple(words.upper().split()))
+    return () if found is None else (found,)
+
+
+def clauses_of(words: str) -> tuple[DocumentedClause, ...]:
+    """The clauses whose name has all these words; else those in whose form they stand."""
+    wanted = set(words.upper().replace("()", "").split())
+    named = tuple(clause for clause in CLAUSES if wanted <= set(clause.name.split()))
+    return named or tuple(clause for clause in CLAUSES if f" {' '.join(words.upper().split())} " in f" {clause.form} ")
+
+
+@cache
+def settings() -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """The settings of the extension: the first sentence about each, and its values where they are words."""
+    return {found.key: (found.doc.split(". ")[0], found.words) for found in Config.described()}
+
+
+_DURATION = re.compile(r"(?:ms|[smhdw])\b", re.IGNORECASE)
+
+
+class SqlExtLexer(SqlLexer):
+    """Colours keywords of the dialect, calls of its functions, and durations such as ``10s``."""
+
+    name = "sqlext"
+    aliases: ClassVar[list[str]] = ["sqlext"]
+    filenames: ClassVar[list[str]] = []
+    mimetypes: ClassVar[list[str]] = []
+
+    def get_tokens_unprocessed(self, text: str, *stack: Any) -> Iterator[tuple[int, Any, str]]:
+        """Places, kinds and texts, as Pygments has them."""
+        before: Any = None
+        for at, kind, value in super().get_tokens_unprocessed(text, *stack):
+            if kind in Name or kind is Keyword:
+                kind = _kind(text, at, value, before)
+            elif kind is String.Symbol:  # in Spark it is a text
+                kind = String
+            before = kind
+            yield at, kind, value
+
+
+def _kind(text: str, at: int, value: str, before: Any) -> Any:
+    if before in Number and _DURATION.fullmatch(value):
+        return Number
+    if text.startswith("(", at + len(value)) and value.lower() in functions():
+        return Name.Function
+    return Keyword if value.upper() in _words() else Name
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(word for phrase in keywords() for word in phrase.split())
 
 
 def functions_drawn(part: str) -> Draw:
@@ -48,7 +180,7 @@ def topic_drawn(topic: str, of_spark: str | None = None) -> Draw:
     name = topic.strip().rstrip("()").lower()
     clauses, relations = clauses_of(topic), relations_of(topic)
     entry = functions().get(name)
-    described = [found for found in Config.described() if found.key.lower() == name]
+    described = [setting for setting in Config.described() if setting.key.lower() == name]
     if entry is None and not (clauses or relations or described or of_spark):
         raise _unknown(topic, name)
 
@@ -60,8 +192,10 @@ def topic_drawn(topic: str, of_spark: str | None = None) -> Draw:
             _print_function(out, Entry(relation.name, form, relation.doc, relation_note(relation)))
         for clause in clauses:
             _print_clause(out, clause)
-        for found in described:
-            _print_function(out, Entry(found.key, f"{found.key} = {found.default}", found.doc, f"takes {found.values}"))
+        for setting in described:
+            _print_function(
+                out, Entry(setting.key, f"{setting.key} = {setting.default}", setting.doc, f"takes {setting.values}")
+            )
         if of_spark and entry is None:
             out.print(Text(of_spark))
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,18 +17,16 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext import __version__
 from sqlext.catalog.options import FolderOptions
-from sqlext.cli.console import console
 from sqlext.cli.failures import explained
 from sqlext.cli.run import open_session
 from sqlext.cli.shell.commands import command_words, run_command
 from sqlext.cli.shell.completion import ShellCompleter
-from sqlext.cli.shell.engine import Engine
+from sqlext.cli.shell.engine import CancelledError, Engine
 from sqlext.cli.shell.state import LeaveError, Shell, dead_java
 from sqlext.cli.shell.tables import KnownTables
-from sqlext.cli.shell.work import CancelledError
 from sqlext.cli.signals import stopped_by
 from sqlext.cli.source import read_settings, read_sql
-from sqlext.cli.terminal import visible
+from sqlext.cli.terminal import console, visible
 from sqlext.embedded import silence_servers
 
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ def run_shell(sql: str | None, data: str | None, conf: Sequence[str], compat: st
         if is_interactive:
             _Conversation(shell).run()
         else:
-            _script(shell, text)
+            with suppress(LeaveError):
+                shell.run_text(text)
     finally:
         engine.end()
 
@@ -79,13 +79,6 @@ def _files(data: str | None, options: FolderOptions, compat: str | None) -> File
     return FileCatalog(data, options, instants=compat is not None)
 
 
-def _script(shell: Shell, text: str) -> None:
-    try:
-        shell.run_text(text)
-    except LeaveError:
-        return
-
-
 class _Conversation:
     """Asks and runs until somebody leaves; it prints errors and goes on."""
 
@@ -95,8 +88,7 @@ class _Conversation:
 
     def run(self) -> None:
         """Until somebody leaves. Meanwhile Ctrl-C raises KeyboardInterrupt, and ends nothing."""
-        from sqlext.cli.shell.history import history_path, open_history
-        from sqlext.cli.shell.prompt import Prompt
+        from sqlext.cli.shell.prompt import Prompt, history_path, open_history
 
         shell = self._shell
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,11 @@
-"""The line where one types: keys, colours, history, completion."""
+"""The line where one types: keys, colours, completion, and what was typed in earlier sessions: a file that only its
+owner can read."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
@@ -10,15 +14,15 @@ from prompt_toolkit.completion import Completer
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, completion_is_selected
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import History
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
+from sqlext.cli.shell.help import SqlExtLexer
 from sqlext.cli.shell.script import is_complete
-from sqlext.cli.shell.words import SqlExtLexer
 
 PROMPT = "sqlext> "
 CONTINUED = "   ...> "
@@ -119,3 +123,40 @@ def _is_typing() -> bool:
 
     app: Any = get_app()
     return bool(app.layout.has_focus(DEFAULT_BUFFER))
+
+
+def history_path(environment: Mapping[str, str]) -> Path | None:
+    """`sqlext/history` in the folder for state (XDG); None where there is no home."""
+    state = environment.get("XDG_STATE_HOME", "")
+    if Path(state).is_absolute():
+        return Path(state) / "sqlext" / "history"
+    home = environment.get("HOME", "")
+    return Path(home) / ".local" / "state" / "sqlext" / "history" if home else None
+
+
+def open_history(path: Path | None) -> History:
+    """The history in this file; one that ends with the session if the file cannot be written."""
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return _OwnHistory(path)
+
+
+class _OwnHistory(FileHistory):
+    """A file whose loss does not stop the shell: a full disk, a folder that is gone."""
+
+    def load_history_strings(self) -> Iterable[str]:
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        try:
+            super().store_string(string)
+        except OSError:
+            return

@@ -20,8 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlext_planner.spark.results import python_values
 
-from sqlext.cli.console import PIPE_WIDTH, cell, print_count, print_grid, print_lines
-from sqlext.cli.terminal import visible
+from sqlext.cli.terminal import PIPE_WIDTH, cell, print_count, print_grid, print_lines, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,16 +12,12 @@ from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.spark.versions import arrow_table
 
-from sqlext.cli.console import progress
-from sqlext.cli.outputs import chosen_format
-from sqlext.cli.run import errors_in, result_writer
-from sqlext.cli.shell.engine import Engine
+from sqlext.cli.run import chosen_format, errors_in, result_writer
+from sqlext.cli.shell.engine import CancelledError, Engine, cancellable, presses
 from sqlext.cli.shell.results import Draw, lines_drawn, rows_drawn, show
 from sqlext.cli.shell.script import parts
 from sqlext.cli.shell.tables import KnownTables
-from sqlext.cli.shell.work import CancelledError, cancellable, presses
-from sqlext.cli.stages import StageProgress
-from sqlext.cli.terminal import keys_unseen
+from sqlext.cli.terminal import StageProgress, keys_unseen, progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,7 +151,9 @@ class Shell:
     def _show(self, answer: pa.Table | None, statement: str) -> None:
         if answer is None:
             self.say("done")
-        elif answer.column_names == ["plan"] and answer.num_rows == 1 and _explains(statement):
+            return
+        explains = statement.lstrip().upper().startswith("EXPLAIN")
+        if explains and answer.column_names == ["plan"] and answer.num_rows == 1:
             self.show(lines_drawn(str(answer.column(0)[0].as_py())))
         else:
             draw, draw_count = rows_drawn(answer, limit=self.options.rows, vertical=self.options.vertical)
@@ -171,10 +169,6 @@ def dead_java() -> ConfigurationError:
         help=r"\restart starts it again",
         notes=("Tables of --data come back; temporary views and settings of this session do not.",),
     )
-
-
-def _explains(statement: str) -> bool:
-    return statement.lstrip().upper().startswith("EXPLAIN")
 
 
 def _answer(session: Session, statement: str, rows: int) -> pa.Table | None:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.markup import Markup, shown, tag, text
+from sqlext_planner.plan_format.markup import Markup, shown, tag, text
 
 
 class _Reader(HTMLParser):

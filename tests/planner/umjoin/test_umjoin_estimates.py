@@ -23,7 +23,7 @@ from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.analyzer import AnalyzerOptions, analyze
 from sqlext.catalog import DictCatalog, FileCatalog
-from sqlext.explain.umjoins import umjoins_json
+from sqlext.explain.plan_operators import umjoins_json
 from sqlext.run.pipeline import stage
 from sqlext.syntax.parser import parse
 

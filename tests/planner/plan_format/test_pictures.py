@@ -13,15 +13,15 @@ from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.window import reference
 from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
-from sqlext_planner.periods.pictures import Drawn, amount_words, relation_picture
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.relation_sets import LEFT, LINE, EndReach, Placements
+from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
+from sqlext_planner.plan_format.pictures.frames import frame_picture, frame_samples, members
+from sqlext_planner.plan_format.pictures.join_graph import class_name
+from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
+from sqlext_planner.plan_format.pictures.relations import Drawn, amount_words, relation_picture
 from sqlext_planner.umjoin.nodes import UMJoin
-from sqlext_planner.umjoin.pictures import class_name
 from sqlext_planner.window.frame import Bound, WindowFrame
-from sqlext_planner.window.frame_samples import frame_samples, members
 from sqlext_planner.window.nodes import WindowGroup
-from sqlext_planner.window.pictures import frame_picture
 
 from tests.planner.plans import col, scan
 
@@ -65,7 +65,7 @@ def test_ranges_are_open_closed_or_without_end() -> None:
         False,
     )
     during = Placements(RELATIONS["period_contains"].terms)
-    assert during.reach("c") == EndReach(LEFT["a"], LEFT["b"], with_high=False)
+    assert during.reach("c") == Reach(LEFT["a"], LEFT["b"], with_high=False)
     assert len(overlaps.allen) == 9
     assert {"before", "after", "meets", "met_by"}.isdisjoint(overlaps.allen)
 
@@ -123,7 +123,7 @@ def test_rows_in_a_frame_are_those_of_the_operators_twin(
 ) -> None:
     rows.sort(key=lambda row: (row[0], -row[1]))
     frame = Frame(unit, *bounds, bounds[0] is not None and bounds[0] > 0, flags[0], maxsize, *flags[1:])
-    twin = [reference.SequenceRow(order, source, ()) for order, source in rows]
+    twin = [reference.Row(order, source, ()) for order, source in rows]
     place = current % len(rows)
     assert members(frame, rows, place) == reference.members(frame, twin, place)
 
@@ -171,7 +171,7 @@ def test_the_join_graph_has_every_key_column() -> None:
     inputs = (scan("a", "k_x int"), scan("b", "k_x int, l_y int"), scan("c", "m_y int"))
     terms = tuple(Compare("=", col(left), col(right)) for left, right in (("a.k_x", "b.k_x"), ("b.l_y", "c.m_y")))
     node = UMJoin(inputs, ("inner", "inner", "inner"), conjunction(terms), (None, None, None))
-    picture = next(iter(node.pictures()))
+    picture = next(iter(pictures_of(node)))
     assert picture.words == "3 inputs (a, b, c) meet in 2 key classes: a.k_x = b.k_x; b.l_y = c.m_y"
     assert picture.svg().count('class="edge') == 4
     assert [class_name(names) for names in (["k_x", "k_x"], ["l_y", "m_y"], ["k", "l"])] == ["k_x", "y", "k"]

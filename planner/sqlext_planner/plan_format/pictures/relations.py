@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import PeriodRelation
 
-from sqlext_planner.markup import Markup
+from sqlext_planner.periods.predicates import Amount, OpenEnd, PeriodPredicate
 from sqlext_planner.periods.relation_sets import LEFT, LINE, EndReach, Placements
-from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, words
-
-if TYPE_CHECKING:
-    from sqlext_planner.periods.predicates import Amount, PeriodPredicate
+from sqlext_planner.plan_format.markup import Markup
+from sqlext_planner.plan_format.pictures.picture import WIDTH, Picture, arrow, box, dot, line, words
 
 _FROM, _TO = 66, WIDTH - 10
 _LEFT_BAR, _RIGHT_BAR, _BAR = 22, 58, 12
@@ -40,8 +37,9 @@ class Drawn:
     point: bool = False
 
 
-def predicate_pictures(predicate: PeriodPredicate, open_ends: frozenset[str]) -> Iterator[Picture]:
-    """A picture for each relation that the predicate names; `open_ends` are those of b and d that may be open."""
+def predicate_pictures(predicate: PeriodPredicate) -> Iterator[Picture]:
+    """A picture for each relation that the predicate names: two bars."""
+    open_ends = frozenset(name for name in "bd" if isinstance(predicate.endpoint(name), OpenEnd))
     given = (("delta", predicate.delta), ("epsilon", predicate.epsilon))
     right = predicate.right.start if predicate.point else predicate.right
     for row in predicate.rows:
@@ -80,7 +78,9 @@ def relation_picture(drawn: Drawn) -> Picture:
     for name, reach in reaches.items():
         shapes += _reach(reach, _REACHES[name], "t" if drawn.point else {"c": "start s", "d": "end s"}[name])
     title = drawn.relation.words[0]
-    return Picture(title, _told(drawn, reaches), max(_REACHES[n] for n in reaches) + 9, tuple(shapes), _caption(drawn))
+    return Picture(
+        title, _description(drawn, reaches), max(_REACHES[n] for n in reaches) + 9, tuple(shapes), _caption(drawn)
+    )
 
 
 def amount_words(amount: Amount) -> str:
@@ -128,7 +128,7 @@ def _reach(reach: EndReach, y: float, label: str) -> Iterator[Markup]:
         yield arrow(x, y, towards) if bound is None else dot(x, y, "reach-in" if inside else "reach-out", 3.5)
 
 
-def _told(drawn: Drawn, reaches: Mapping[str, EndReach]) -> str:
+def _description(drawn: Drawn, reaches: Mapping[str, EndReach]) -> str:
     names = {"c": "t" if drawn.point else "the start of s", "d": "the end of s"}
     told = [f"{names[name]} may be {_range(reach)}" for name, reach in reaches.items()]
     allen = () if drawn.point or drawn.relation.strict else Placements(drawn.terms).allen

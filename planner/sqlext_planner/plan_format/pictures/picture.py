@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlext_planner.markup import Content, Markup, tag
+from sqlext_planner.plan_format.markup import Content, Markup, tag
 
 #: Width of every picture in pixels at its natural size: what a phone of 375 px has room for.
 WIDTH = 330
@@ -32,13 +32,13 @@ class Picture:
         """The picture without its words, for a place beside those that say the same."""
         return self._drawn(None, aria_hidden="true")
 
-    def _drawn(self, told: Content, **attributes: str) -> Markup:
+    def _drawn(self, description: Content, **attributes: str) -> Markup:
         size: dict[str, str | float] = {
             "viewBox": f"0 0 {WIDTH} {self.height:g}",
             "width": WIDTH,
             "height": self.height,
         }
-        return tag("svg", told, self.shapes, **size, **attributes)
+        return tag("svg", description, self.shapes, **size, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str = "") -> Markup:
@@ -69,9 +69,9 @@ def curve(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
     return tag("path", d=places, class_=kind)
 
 
-def arrow(x: float, y: float, towards: int, kind: str = "head") -> Markup:
+def arrow(x: float, y: float, towards: int) -> Markup:
     """The head of an arrow that ends at (x, y), to the right (1) or to the left (-1)."""
-    return path([(x, y), (x - 6 * towards, y - 4), (x - 6 * towards, y + 4)], kind, closed=True)
+    return path([(x, y), (x - 6 * towards, y - 4), (x - 6 * towards, y + 4)], "head", closed=True)
 
 
 def words(x: float, y: float, content: str, kind: str = "", anchor: str = "start", room: float | None = None) -> Markup:

@@ -1,20 +1,19 @@
-"""The options of `sqlext tpch` and `sqlext tpcds`; their code is in `tpc_commands.py`, imported when it runs."""
+"""The options of `sqlext tpch` and `sqlext tpcds`, whose code is in `tpc_commands.py`, imported when it runs; and
+`sqlext bench` in a clone, where the suites stand in the folder `benchmarks`, which is not part of the wheel."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from sqlext_planner.errors import ConfigurationError
 
-
-class TpcPlanFormat(StrEnum):
-    """How `plan` prints."""
-
-    text = "text"
-    json = "json"
-
+import sqlext
+from sqlext.cli.options import TextOrJson
 
 _Queries = Annotated[
     str | None,
@@ -104,7 +103,7 @@ def _add_plan(app: typer.Typer, name: str, title: str) -> None:
                 metavar="DIR",
             ),
         ] = None,
-        format: Annotated[TpcPlanFormat, typer.Option(help="How to print it.")] = TpcPlanFormat.text,
+        format: Annotated[TextOrJson, typer.Option(help="How to print it.")] = TextOrJson.text,
         output: Annotated[
             Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")
         ] = None,
@@ -149,3 +148,33 @@ def _add_run(app: typer.Typer, name: str, title: str) -> None:
         from sqlext.cli.tpc_commands import run_queries
 
         return run_queries(name, queries, scale, data, check, conf or [], json)
+
+
+_CLONE = Path(sqlext.__file__).resolve().parents[1]
+
+
+def completed_suites(incomplete: str) -> list[tuple[str, str]]:
+    """The names of suites that begin so, with what they measure; none without a clone."""
+    suites: Mapping[str, tuple[Any, Any, tuple[str, ...]]] = _commands().SUITES if _in_clone() else {}
+    return [(name, help[0]) for name, (_, _, help) in suites.items() if name.startswith(incomplete)]
+
+
+def run_suites(words: Sequence[str]) -> None:
+    """Run `python -m benchmarks` with these words. Raises ConfigurationError if sqlext does not run from a clone."""
+    if not _in_clone():
+        raise ConfigurationError(
+            "the suites of `sqlext bench` are not part of the installed package",
+            condition="benchmark",
+            help="they are in the project's repository: in a clone, run `make bench` or `python -m benchmarks --help`",
+        )
+    _commands().app(args=list(words), prog_name="sqlext bench")
+
+
+def _in_clone() -> bool:
+    return (_CLONE / "benchmarks" / "harness" / "suite.py").is_file()
+
+
+def _commands() -> Any:
+    """The module `benchmarks.cli` of the clone, whatever else is called so on the path."""
+    sys.path.insert(0, str(_CLONE))
+    return importlib.import_module("benchmarks.cli")

@@ -1,6 +1,8 @@
-"""A plan as nested lists: a chain of nodes runs straight down, and only a node with several inputs indents them.
+"""A plan as nested lists, and what the rules did: a step for each that changed it, with the part that it changed before
+and after.
 
-The browser lays them out, so that a plan is readable at any width and without scripts.
+In the lists a chain of nodes runs straight down, and only a node with several inputs indents them. The browser lays
+them out, so that a plan is readable at any width and without scripts.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from sqlext_planner.markup import Content, Markup, tag
-from sqlext_planner.plan_format.matching import State
+from sqlext_planner.optimizer.executor import PlanTrace, Step
+from sqlext_planner.plan_format.amounts import seconds_text
+from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.matching import Matching, State, changed_part, match_logical
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.tree import TreeNode
 
@@ -47,6 +51,11 @@ def tree_html(plan: TreeNode, shown: Callable[[TreeNode], Shown], folded: Collec
     """The plan; a node with two parents is shown in full under the first and named under the second. Nodes whose id is
     `folded` are one line, with the number of nodes below."""
     return tag("ul", _Tree(shown, folded, set()).item(plan), class_="tree")
+
+
+def scrolling(label: str, *content: Content) -> Markup:
+    """Content that scrolls by itself where it is too wide, also by keyboard."""
+    return tag("div", *content, class_="scroll", tabindex=0, role="group", aria_label=label)
 
 
 @dataclass(frozen=True)
@@ -129,3 +138,66 @@ def _marked(content: str, look: Shown) -> Content:
         piece = "".join(words[start:end])
         parts.append(tag("mark", piece) if kind != "equal" and piece.strip() else piece)
     return parts
+
+
+_REFERENCE = re.compile(r"\s*\(docs/[^)]*\)")
+_CODE = re.compile(r"``(.+?)``|`(.+?)`", re.DOTALL)
+
+
+def steps_html(trace: PlanTrace) -> Markup:
+    """All steps, in their order; each opens to the plan's changed part, and those that made an operator are open. A
+    paragraph if no rule changed anything."""
+    if not trace.steps:
+        return tag("p", "No rule changed the plan.")
+    return tag("ol", [tag("li", _step(step)) for step in trace.steps], class_="steps")
+
+
+def doc_html(doc: str) -> Content:
+    """The first paragraph of a docstring, with its code as code."""
+    first = " ".join(doc.strip().split("\n\n")[0].split())
+    first = _REFERENCE.sub("", first).replace("->", "\N{RIGHTWARDS ARROW}")
+    parts: list[Content] = []
+    place = 0
+    for found in _CODE.finditer(first):
+        parts += [first[place : found.start()], tag("code", found[1] or found[2])]
+        place = found.end()
+    return [*parts, first[place:]]
+
+
+def _step(step: Step) -> Iterator[Markup]:
+    whole = match_logical(step.before, step.after)
+    before, after = changed_part(step.before, step.after)
+    when = tag("span", f"{step.batch} \N{MIDDLE DOT} {seconds_text(step.seconds)}", class_="muted")
+    yield tag(
+        "details",
+        tag("summary", tag("b", step.rule), when, tag("span", _counted(whole, before, after), class_="counts")),
+        tag("p", doc_html(step.doc), class_="doc"),
+        tag(
+            "div",
+            _side(f"before {step.rule}", before, whole, is_before=True, other=after),
+            _side(f"after {step.rule}", after, whole, is_before=False, other=before),
+            class_="pair",
+        ),
+        open=any(whole.state_after(node) == "new" and node.operator_name for node in step.after.walk()),
+    )
+
+
+def _side(title: str, plan: TreeNode, matching: Matching, *, is_before: bool, other: TreeNode) -> Markup:
+    shared = {id(node) for node in other.walk()}
+    folded = {id(node) for node in plan.walk() if id(node) in shared}
+
+    def shown(node: TreeNode) -> Shown:
+        state = matching.state_before(node) if is_before else matching.state_after(node)
+        found = (matching.after if is_before else matching.before).get(id(node))
+        return Shown(state=state, other=None if found is None else found.label())
+
+    tree = tree_html(plan, shown, folded)
+    return tag("div", tag("p", title, class_="side"), tree, tabindex=0, role="group", aria_label=f"The plan {title}")
+
+
+def _counted(matching: Matching, before: TreeNode, after: TreeNode) -> str:
+    """`1 gone, 2 changed, 1 new`."""
+    gone = sum(matching.state_before(node) == "gone" for node in before.walk())
+    states = [matching.state_after(node) for node in after.walk()]
+    counts = {"gone": gone, **{state: states.count(state) for state in ("moved", "changed", "new")}}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from sqlext_planner.markup import Markup
-from sqlext_planner.picture import WIDTH, Picture, box, curve, dot, words
+from sqlext_planner.plan_format.markup import Markup
+from sqlext_planner.plan_format.pictures.picture import WIDTH, Picture, box, curve, dot, words
 from sqlext_planner.relational.logical_plan import relation_name
-
-if TYPE_CHECKING:
-    from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.nodes import UMJoin
 
 _INPUT, _CLASS = 150, 112
 _LINE, _GAP, _PILL = 17, 10, 30
@@ -41,8 +38,8 @@ def join_graph(node: UMJoin) -> Picture:
         keys = [
             (column.name, number)
             for column in child.output_columns
-            for number, found in enumerate(node.key_classes)
-            if column in found
+            for number, key_class in enumerate(node.key_classes)
+            if column in key_class
         ]
         height = _LINE * (1 + len(keys)) + 6
         shapes += [box(1, y, _INPUT, height, "table" if kind == "inner" else "table dashed")]
@@ -57,9 +54,9 @@ def join_graph(node: UMJoin) -> Picture:
         y += height + _GAP
     heights, bottom = _spread(places, len(node.key_classes))
     shapes += _edges(places, heights)
-    for number, found in enumerate(node.key_classes):
-        shapes += _pill(heights[number], class_name([column.name for column in found]), number)
-    return Picture("Join graph", _told(node, inputs), max(y, bottom), tuple(shapes), _caption(node))
+    for number, key_class in enumerate(node.key_classes):
+        shapes += _pill(heights[number], class_name([column.name for column in key_class]), number)
+    return Picture("Join graph", _description(node, inputs), max(y, bottom), tuple(shapes), _caption(node))
 
 
 def class_name(columns: Sequence[str]) -> str:
@@ -100,7 +97,7 @@ def _pill(y: float, name: str, number: int) -> Iterator[Markup]:
     yield words(WIDTH - _CLASS / 2, y + 4, name, "strong", "middle", _CLASS - 14)
 
 
-def _told(node: UMJoin, inputs: Sequence[str]) -> str:
+def _description(node: UMJoin, inputs: Sequence[str]) -> str:
     classes = "; ".join(" = ".join(map(str, found)) for found in node.key_classes)
     members = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(inputs, node.kinds, strict=True)]
     told = f"{len(inputs)} inputs ({', '.join(members)}) meet in {len(node.key_classes)} key classes"
