@@ -32,7 +32,8 @@ from sqlext.cli.health.machine import (
 )
 from sqlext.cli.health.memory import Memory, check_executor_memory, check_memory, megabytes, memory_here
 from sqlext.cli.health.spark import check_time
-from tests.cli.conftest import ROOT, Sqlext
+from tests.cli.conftest import ROOT
+from tests.command_line import Sqlext
 
 #: A checked Spark is a process's own, and doctor stops it.
 pytestmark = pytest.mark.tidied

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from sqlext.cli import _run
-from tests.cli.conftest import Sqlext
+from tests.command_line import Sqlext
 
 COLUMNS = ("--key", "key", "--value", "price", "--time", "ts", "--arrival", "seen")
 WHEN = ("--window", "10ms", "--emit-after", "7ms")

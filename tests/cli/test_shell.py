@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import WINDOW, Sqlext
+from tests.cli.conftest import WINDOW
+from tests.command_line import Sqlext
 
 pytestmark = pytest.mark.spark
 
