@@ -77,5 +77,6 @@ def on_shared_spark(spark: SparkSession) -> Iterator[Sqlext]:
         patch.setattr("sqlext.embedded.active_session", lambda: None)
         patch.setattr("sqlext.embedded.start_spark", started)
         patch.setattr("sqlext.cli.shell.engine.end_java", lambda: None)
+        patch.setattr("sqlext.cli.shell.main._quiet_py4j", lambda: None)
         patch.setattr(type(spark), "stop", lambda stopped: None)
         yield in_this_process

@@ -29,12 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             found[number].add_marker("slow")
 
 
-def _values(item: Any) -> list[tuple[str, int]]:
-    """Which value of each parameter a case has: the cases of a test share the objects."""
-    return [(name, id(value)) for name, value in item.callspec.params.items()]
+def _values(item: Any) -> list[tuple[str, str]]:
+    """Which value of each parameter a case has."""
+    return [(name, repr(value)) for name, value in item.callspec.params.items()]
 
 
-def covering(cases: Sequence[Iterable[tuple[str, int]]]) -> list[int]:
+def covering(cases: Sequence[Iterable[tuple[str, object]]]) -> list[int]:
     """The numbers of few cases, in order, that have every pair of a parameter and a value that any of them has."""
     missing = {pair for case in cases for pair in case}
     found: list[int] = []

@@ -12,12 +12,6 @@ from tests.command_line import Sqlext
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(autouse=True)
-def spark_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext.cli.shell.engine.end_java", lambda: None)
-    monkeypatch.setattr("sqlext.cli.shell.main._quiet_py4j", lambda: None)
-
-
 def test_a_script_prints_every_result(here: Sqlext, data: Path) -> None:
     script = f"SET sqlext.planner.alwaysLower = true;\n{WINDOW} ORDER BY id;\nSELECT 'a;b' AS t, NULL AS n\n"
     done = here("shell", "--data", data, stdin=script)

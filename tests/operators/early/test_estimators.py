@@ -43,7 +43,7 @@ def same(one: Answer, other: Answer, scale: float = 1.0) -> bool:
 
 
 @every_estimator
-@examples(60)
+@examples(60, share=8)
 @given(PASTS, windows(), AGGREGATES, CONFIDENCES, st.booleans())
 def test_answers_are_defined_and_ordered(
     name: str, past: list[Window], window: Window, aggregate: Aggregate, confidence: float, repeat: bool
@@ -119,6 +119,7 @@ def test_counts_are_the_same_with_sides_swapped(name: str, past: list[Window], w
     assert same(plain, swapped)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("aggregate", list(Aggregate))
 @pytest.mark.parametrize("name", ["coverage", DEFAULT, "svi", "none", "mlp", "ksj"])
 def test_intervals_hold_what_they_promise(name: str, aggregate: Aggregate) -> None:

@@ -49,6 +49,7 @@ def learned(name: str, aggregate: Aggregate) -> object:
     return estimator
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("aggregate", list(Aggregate))
 def test_coverage_has_no_bias(aggregate: Aggregate, seed: int) -> None:

@@ -59,7 +59,7 @@ def calls_and_rows(draw: st.DrawFn, function: str | None = None) -> tuple[tuple[
 
 
 @pytest.mark.parametrize("function", GROUPED)
-@examples(40)
+@examples(40, share=8)
 @given(st.data())
 def test_one_row_a_group(function: str, data: st.DataObject) -> None:
     calls, rows, places = data.draw(calls_and_rows(function))
