@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Languages of blocks that are not run: grammars, drawings, fragments of our own code.
 SHOWN_ONLY = {"text", "toml"}
+#: Pages whose python blocks run streams, for a minute together.
+STREAMS = {"early-answers.md", "streams.md"}
 
 _BLOCK = re.compile(r"(?:<!-- fails: ([\w, ]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -107,7 +109,11 @@ def test_sql(example: Example, shop: Session) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("example", of("python"), ids=str)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(one, marks=pytest.mark.slow if one.page.name in STREAMS else ()) for one in of("python")],
+    ids=str,
+)
 def test_python(example: Example, namespaces: dict[Path, dict[str, Any]]) -> None:
     code = compile("\n" * example.line + example.text, str(example.page), "exec")
     exec(code, namespaces[example.page])

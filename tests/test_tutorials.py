@@ -22,11 +22,17 @@ from tests.test_docs import ROOT
 from tests.test_docs_console import check_console, pattern_of
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+#: The one that `make test` follows.
+QUICK = "temporal-analyst"
 _BLOCK = re.compile(r"(?:<!-- (prints|file: ([\w.]+)) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if page.stem == QUICK else pytest.mark.slow) for page in TUTORIALS],
+    ids=lambda page: page.stem,
+)
 def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -60,6 +60,7 @@ def check(error: SqlExtError, sql: str, place: str) -> None:
     assert "help: " in shown
 
 
+@pytest.mark.few(3)
 @pytest.mark.filterwarnings("ignore:toPandas attempted Arrow optimization")
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_action_raises_the_error(session: Session, tmp_path: Path, action: str) -> None:

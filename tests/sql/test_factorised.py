@@ -106,6 +106,7 @@ SELECT a.s, sum(a.v) > 10 AS big, CASE WHEN sum(b.x) > 5 THEN 'much' ELSE 'littl
 STATEMENTS = [text.strip() for text in TEXT.split(";")]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_rows_and_schema_are_sparks(spark: SparkSession, tables: None, ansi: bool, sql: str) -> None:
     ours, plain = factorised(spark, sql), spark.sql(sql)

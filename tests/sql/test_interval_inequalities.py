@@ -90,6 +90,7 @@ def same_as_spark(
     assert ours(session, text) == want
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("form", "share"),
     [("broadcast", 3), *(pytest.param(form, 1, marks=pytest.mark.slow) for form in ("exchange", "broadcast"))],

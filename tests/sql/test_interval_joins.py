@@ -88,6 +88,7 @@ def duck_text(text: str) -> str:
 OUTER = ["INNER", "LEFT", "RIGHT", "FULL"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("form", "share"), SHARES)
 @pytest.mark.parametrize("kind", OUTER)
 def test_relations_by_kind(kind: str, form: str, share: int, spark: SparkSession, oracle: Oracle) -> None:

@@ -82,6 +82,7 @@ t.k AND OVERLAP)
 STATEMENTS = [statement.strip().replace("OVERLAP", OVERLAP) for statement in TEXT.split(";")]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("number", range(len(STATEMENTS)))
 def test_statements(number: int, session: Session, oracle: Oracle) -> None:
     want = oracle(STATEMENTS[number])

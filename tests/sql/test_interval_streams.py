@@ -110,6 +110,7 @@ MORE = {
 }
 
 
+@pytest.mark.few(99)
 @pytest.mark.parametrize("name", [*STATEMENTS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
 def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name: str) -> None:
     sql = {**STATEMENTS, **MORE}[name]

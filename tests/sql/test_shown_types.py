@@ -54,6 +54,7 @@ def compare(session: Session, text: str, plain: str) -> None:
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(ITEMS))
 def test_inner_names_show_in_no_type(session: Session, name: str) -> None:
     text = f"SELECT {ITEMS[name]} FROM shown_a a {{}} JOIN shown_c c {{}} ON a.k = c.k"

@@ -109,6 +109,7 @@ def figures_of(query: StreamingQuery) -> Mapping[str, int]:
     return found.figures
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in STATEMENTS]
 )
@@ -122,6 +123,7 @@ def test_a_chain_gives_the_rows_of_batch(session: Session, spark: SparkSession, 
     assert found == sorted_rows(session.sql(sql.format("_t").replace("UMJOIN", "").replace("SWEEP", "")))
 
 
+@pytest.mark.slow
 def test_a_result_that_a_query_uses_twice(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """Spark sees no watermark below an exchange that it uses for two operators."""
     text = (

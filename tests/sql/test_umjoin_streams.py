@@ -115,6 +115,7 @@ def hinted(sql: str) -> str:
 QUICK = ("chain of keys", "near in time", "with a table", "two left", "semi without end")
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in STATEMENTS]
 )
@@ -151,6 +152,7 @@ def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: 
     drop_views(spark, *names.values())
 
 
+@pytest.mark.slow
 def test_another_key_is_another_query(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(1, 20)
     for name in NAMES:
@@ -165,6 +167,7 @@ def test_another_key_is_another_query(session: Session, spark: SparkSession, tmp
     drop_views(spark, *(f"{name}_key" for name in NAMES))
 
 
+@pytest.mark.slow
 def test_late_rows_join_nothing_and_state_goes(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(5, 40, keys=3)
     late = (1, rows[0][1], 1000, 1.0, "late")

@@ -43,6 +43,7 @@ def tables(spark: SparkSession) -> None:
         frame.createOrReplaceTempView(f"by_name_{name}")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "items",
     [

@@ -150,6 +150,7 @@ MATCHES = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("settings", FORMS, ids=lambda settings: "-".join(settings.values()) or "auto")
 def test_every_form_agrees_with_brute_force(spark: Spark, settings: dict[str, str]) -> None:
     left, right = table(1, 40), table(2, 60)
@@ -161,6 +162,7 @@ def test_every_form_agrees_with_brute_force(spark: Spark, settings: dict[str, st
         assert run(spark, node, **settings) == ordered(twin(match, left, right)), match
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("counts", [(0, 5), (5, 0), (0, 0)])
 @pytest.mark.parametrize("settings", FORMS[:4], ids=lambda settings: "-".join(settings.values()))
 def test_empty_sides(spark: Spark, counts: tuple[int, int], settings: dict[str, str]) -> None:
@@ -303,6 +305,7 @@ VALUES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("left", "right"), TYPE_PAIRS)
 def test_key_and_comparison_types_compare_as_in_spark(spark: Spark, left: str, right: str) -> None:
     frames = [

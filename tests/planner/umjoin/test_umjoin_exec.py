@@ -92,6 +92,7 @@ STAR = (equal("a.i", "b.j"), equal("b.j", "c.h"))
 TRIANGLE = (equal("a.i", "b.i"), equal("b.j", "c.j"), equal("c.i", "a.j"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", SETTINGS)
 def test_shared_key_and_hypercube(spark: Spark, form: str) -> None:
     members: dict[str, tuple[MemberKind, Expression | None]] = {
@@ -121,6 +122,7 @@ MEMBERS: dict[str, Expression | None] = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("kind", ["left", "semi", "anti"])
 def test_every_kind_of_member(spark: Spark, kind: MemberKind) -> None:
     payload = "a.id b.id d.id" if kind == "left" else "a.id b.id"
