@@ -231,6 +231,7 @@ FREE = sorted(
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FREE)
 def test_words_stay_free(name: str) -> None:
     """As columns, aliases with and without AS, tables, fields, lambda variables, windows, and functions."""

@@ -293,6 +293,7 @@ def test_checks_compare_with_the_targets_of_the_project() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_chart_of_speedups_in_panels(tmp_path: Path) -> None:
     def result(panel: str | None, x: float, tick: str | None = None) -> CaseResult:
         runs = [Measurement(name, runs=[Run(x, 0, 0, 0)]) for name in ("ours", "duckdb", "spark")]

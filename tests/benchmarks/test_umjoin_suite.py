@@ -245,6 +245,7 @@ def test_a_session_may_add_little(ms: float, p95: float, passed: bool) -> None:
     assert outcome(CHECKS, [result]) == [(name, passed, f"{ms:.1f} ms, {p95:.1f} at p95")]
 
 
+@pytest.mark.slow
 def test_chart_over_skews_from_zero(tmp_path: Path) -> None:
     cases = [case_result({"exponent": x}, dict.fromkeys(CONTESTANTS, 1.0 + x), x=x) for x in (0.0, 0.5, 1.0)]
     write_chart(report_of(cases, speedup=True), tmp_path / "chart.svg")

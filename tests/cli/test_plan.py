@@ -69,6 +69,7 @@ def test_statements_of_sparks_own(sqlext: Sqlext) -> None:
     assert set(json.loads(done.stdout)["stages"]) == {"parsed"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stage", ["parsed", "analyzed", "optimized", "physical"])
 def test_one_stage(sqlext: Sqlext, schema: Path, stage: str) -> None:
     done = sqlext("plan", "--schema", schema, "-e", WINDOW, "--stage", stage)

@@ -64,6 +64,7 @@ def test_coverage_has_no_bias(aggregate: Aggregate, seed: int) -> None:
     assert held > 0.92
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_variances_are_those_of_the_draws(seed: int) -> None:
     exact, early = draws(seed)

@@ -395,7 +395,7 @@ DECIDING = {
 _GRID = np.array([(start, end) for start in range(7) for end in range(start + 1, 8)])
 
 
-@pytest.mark.few
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
 def test_a_pair_comes_out_with_the_event_that_decides_it(relation: str, parameters: dict[str, float]) -> None:
     """With one event time in each step; and with whole rows when the later one comes."""
@@ -420,7 +420,7 @@ def test_a_pair_comes_out_with_the_event_that_decides_it(relation: str, paramete
             assert [one.total() for one in pairs] == [0, 1, 0]
 
 
-@pytest.mark.few
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
 def test_pairs_come_out_when_the_sweep_of_the_paper_gives_them(relation: str, parameters: dict[str, float]) -> None:
     """`SweepStream` over the same events in the order of time, and the same watermarks. If epsilon is given, a sweep

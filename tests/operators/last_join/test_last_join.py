@@ -180,6 +180,7 @@ def test_find_gives_the_codes_of_encode_and_remembers_nothing(kinds: tuple[str, 
     assert len(codes) == 4
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("operators", [("<",), (">=",), ("<", ">"), ("<>",), ("=",)])
 def test_scans_of_long_groups(operators: tuple[Operator, ...], descending: bool) -> None:

@@ -87,6 +87,7 @@ def test_every_row(drawn: tuple[tuple[Call, ...], list[Line], list[int]]) -> Non
         assert all(value is None for i, value in enumerate(whole) if i not in ends)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("function", GROUPED)
 def test_no_rows(function: str) -> None:
     """What a group without rows gives, as the twin says for an empty frame."""

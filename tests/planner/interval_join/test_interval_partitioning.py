@@ -82,6 +82,7 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
     return own[name].plan(exchange)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
 @given(
     kind=st.sampled_from(KINDS),

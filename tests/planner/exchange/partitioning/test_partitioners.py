@@ -49,6 +49,7 @@ def check(plan: PartitionPlan, demand: Demand, rows: list[Row], partitions: int)
                     assert home_of(plan, owner) in sent[other]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PLACING)
 @given(data=st.data())
 def test_moved_rows_are_those_sent_and_matches_meet_once(name: str, data: st.DataObject) -> None:
