@@ -1,4 +1,4 @@
-"""Runs the command line: as people do, in its own process, or here on the shared Spark, where no JVM has to start."""
+"""The command line for tests (tests/command_line.py), and tables for it."""
 
 from __future__ import annotations
 

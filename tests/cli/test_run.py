@@ -1,4 +1,4 @@
-"""`sqlext run` and `sqlext demo`: results in every format. README's commands start their own Spark (test_docs.py)."""
+"""`sqlext run` and `sqlext demo`: results in every format. Commands of the docs: test_docs_console.py."""
 
 from __future__ import annotations
 
