@@ -194,6 +194,7 @@ ODD_QUERIES: dict[str, tuple[str, str, dict[str, str]]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(ODD_QUERIES))
 @pytest.mark.parametrize("kind", list(ODD_COLUMNS))
 def test_columns_of_any_name_are_read_and_new_files_told(spark: SparkSession, kind: str, name: str) -> None:

@@ -85,6 +85,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.every_spark("errors point at the text")
 @pytest.mark.parametrize(("sql", "place"), STATEMENTS.values(), ids=STATEMENTS)
 def test_the_place_is_that_of_the_call(session: Session, sql: str, place: str) -> None:
@@ -110,6 +111,7 @@ PERIODS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("form", "sql"), PERIODS.values(), ids=PERIODS)
 def test_a_reversed_period_under_the_strict_setting(spark: SparkSession, form: str, sql: str) -> None:
     settings = {"sqlext.interval.empty": "error", "sqlext.intervalJoin.strategy": form}

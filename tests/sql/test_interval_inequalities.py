@@ -135,6 +135,7 @@ def test_random_conjunctions(count: int, spark: SparkSession, tables: None) -> N
     same_as_spark(spark, sweeping(spark, "exchange"), queries)
 
 
+@pytest.mark.slow
 def test_a_relations_formula_on_valid_periods(spark: SparkSession) -> None:
     """On periods that are none empty, the inequalities say what the relation says."""
     rng = random.Random(3)

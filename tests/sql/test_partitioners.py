@@ -215,6 +215,7 @@ def test_interval_joins_are_the_same_by_every_partitioner(session: Session, exch
     assert found.value.message.startswith("the hint PARTITIONER(hybrid) cannot be followed: ")
 
 
+@pytest.mark.slow
 def test_interval_joins_without_keys_are_cut_or_copied(session: Session, exchanged: None) -> None:
     kinds = ["JOIN", "LEFT ANTI JOIN"]
     expected = rows(session, intervals("/*+ NO_SWEEP */", keys=False, kinds=kinds))

@@ -102,6 +102,7 @@ def test_a_stream_whose_keys_move_gives_the_rows_of_batch(
     assert (numbers[-1] > 2) if name != "broadcast" else not numbers
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: placement of keys (skew)")
 def test_a_query_that_starts_again_has_its_places(session: Session, tmp_path: Path, halves: Callable[[], None]) -> None:
     streamed(session.sql(statement("_h", "/*+ PARTITIONER(fragment) */")), tmp_path)
@@ -225,6 +226,7 @@ def test_joins_that_cannot_have_a_partitioner(session: Session, spark: SparkSess
         other.sql(f"SELECT /*+ {asked[:-2]} */ p.k, p.v {body}")
 
 
+@pytest.mark.slow
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     "body",
@@ -269,6 +271,7 @@ def test_partitioners_that_a_stream_cannot_have(session: Session, name: str) -> 
     assert caught.value.span is not None
 
 
+@pytest.mark.slow
 @pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("frame", "union"),

@@ -169,6 +169,7 @@ def test_expressions_in_and_around(spark: SparkSession, session: Session, seed: 
     check(session, tables, windows, calls)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_openmldb_compatibility_has_the_same_windows(spark: SparkSession, seed: int) -> None:
     """Every window is ours there, also a ROWS frame without any attribute: input order breaks ties."""

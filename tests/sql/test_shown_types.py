@@ -96,6 +96,7 @@ def test_a_scalar_subquery_keeps_its_collation(session: Session) -> None:
     compare(session, text.format("LAST", "ORDER BY d.v"), text.format("LEFT", ""))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("qualify", "where"),
     [

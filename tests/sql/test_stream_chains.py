@@ -141,6 +141,7 @@ def test_a_result_that_a_query_uses_twice(session: Session, spark: SparkSession,
     assert streamed(frame.where("k < 2").union(frame.where("k >= 2")), tmp_path / "frame") == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: chains of operators")
 def test_a_view_on_another_statement_and_a_restart(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """The state of both operators goes on; figures are those of the chain."""
@@ -233,6 +234,7 @@ def results(spark: SparkSession, views: Path) -> Iterator[None]:
         spark.catalog.dropTempView(name)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_result_without_a_known_delay_is_refused(session: Session, results: None, name: str) -> None:
     text, message = REFUSED[name]

@@ -129,6 +129,7 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, spark: SparkSession,
     assert found == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: multi-way joins")
 def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     sql = STATEMENTS["left"]
@@ -270,6 +271,7 @@ def test_without_a_hint_the_joins_are_sparks(session: Session) -> None:
     assert "UMJoinStreamExec" not in plan
 
 
+@pytest.mark.slow
 def test_the_setting_asks_for_the_operator(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     sql = STATEMENTS["near in time"]
     with stream_conf(spark, **{"sqlext.umjoin.strategy": "operator"}):

@@ -113,6 +113,7 @@ def test_windows_without_a_start_and_with_one(session: Session, tmp_path: Path) 
     assert found == sorted_rows(session.sql(UNBOUNDED.format("_t")))
 
 
+@pytest.mark.slow
 def test_a_table_beside_a_stream(session: Session, tmp_path: Path) -> None:
     sql = (
         "SELECT k, ts, sum(v) OVER w AS s, lag(v, 3) OVER w AS l FROM a{0} "
@@ -297,6 +298,7 @@ def test_late_rows_come_out_with_their_phase(session: Session, spark: SparkSessi
     drop_views(spark, "phased", "plain")
 
 
+@pytest.mark.slow
 def test_a_changed_query_is_refused_by_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(3, 50)
     write_files(tmp_path / "in", rows, 2)

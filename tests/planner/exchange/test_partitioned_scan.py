@@ -140,6 +140,7 @@ LEFT_TO_SPARK: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", list(LEFT_TO_SPARK))
 def test_other_conditions_are_left_to_spark(spark: SparkSession, days: str, shape: str) -> None:
     assert scan_of(LEFT_TO_SPARK[shape](spark.read.parquet(days))) is None

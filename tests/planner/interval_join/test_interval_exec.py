@@ -140,7 +140,7 @@ def union(texts: Iterable[str]) -> str:
 
 
 # Every strategy is in `make test`; variations of the exchange on all kinds are for `make test-all`.
-@pytest.mark.few(2)
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=pytest.mark.slow) if form in ("single", "disk") else form for form in FORMS]
 )

@@ -150,7 +150,7 @@ MATCHES = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("settings", FORMS, ids=lambda settings: "-".join(settings.values()) or "auto")
 def test_every_form_agrees_with_brute_force(spark: Spark, settings: dict[str, str]) -> None:
     left, right = table(1, 40), table(2, 60)
@@ -233,6 +233,7 @@ def test_several_right_sides_of_different_forms(spark: Spark) -> None:
     assert run(spark, node) == ordered(expected)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operator", [">=", ">", "<=", "<"])
 def test_as_of_joins_of_duckdb_and_spark_agree(spark: Spark, operator: str) -> None:
     """Unique (k, ts) for DuckDB, and no NULL ts (its as-of join gives such left rows a match); Spark's takes ties too,
@@ -333,6 +334,7 @@ EVERY_TYPE = """
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("extra", ["parse_json('{\"a\": [1, null]}') var", "array(interval 1 month) span"])
 @pytest.mark.parametrize("settings", FORMS[:4], ids=lambda settings: "-".join(settings.values()))
 def test_every_type_passes_through(spark: Spark, settings: dict[str, str], extra: str) -> None:

@@ -153,6 +153,7 @@ PAYLOAD = """
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai"])
 @pytest.mark.parametrize("settings", [{}, {"partitions": "2", "targetPartitionBytes": "1", "maxPieceRows": "1"}])
 def test_every_type_passes_through(spark: Spark, zone: str, settings: dict[str, str]) -> None:
