@@ -33,7 +33,9 @@ examples: $(VENV)/.runtime java  ## what the tutorials and notebooks need: then 
 	$(PIP_INSTALL) --editable '.[examples,spark]'
 
 # The same result every time: sets of strings have one order, properties are tried with the same examples (tests/properties.py).
+# Commands and workers start many Pythons, which read what the first one has compiled, also where the environment forbids that.
 test: export PYTHONHASHSEED = 0
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev java  ## the tests, first those without Spark
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow" $(ARGS)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "spark and not slow" $(ARGS)

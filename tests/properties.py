@@ -17,9 +17,10 @@ settings.register_profile("new", derandomize=False, **_PATIENT)
 settings.register_profile("same", derandomize=True, database=None, max_examples=100 // SHARE, **_PATIENT)
 
 
-def examples(count: int = 100, **others: Any) -> settings:
-    """``@examples(400)``: so many of a property among the slow tests, a quarter in `make test`."""
-    return settings(max_examples=-(-count // SHARE) if settings().derandomize else count, **others)
+def examples(count: int = 100, *, share: int = SHARE, **others: Any) -> settings:
+    """``@examples(400)``: so many of a property among the slow tests, a quarter in `make test`. Examples that take long
+    have a smaller share: ``@examples(400, share=8)``."""
+    return settings(max_examples=-(-count // share) if settings().derandomize else count, **others)
 
 
 def no_constants() -> providers.Constants:

@@ -1,18 +1,14 @@
 """Every example of the README and the docs is run as it stands.
 
 `sql` blocks run in order on the demo's tables (statements parted by semicolons), `python` blocks in order in one
-namespace that has `spark`, `console` blocks as commands whose output must match what the page shows (`...` stands
-for anything). A comment `<!-- fails: AnalysisError -->` before a block names the errors that it may raise.
+namespace that has `spark`, `console` blocks as commands (test_docs_console.py). A comment
+`<!-- fails: AnalysisError -->` before a block names the errors that it may raise.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Languages of blocks that are not run: grammars, drawings, fragments of our own code.
 SHOWN_ONLY = {"text", "toml"}
+#: Pages whose python blocks run streams, for a minute together.
+STREAMS = {"early-answers.md", "streams.md"}
 
 _BLOCK = re.compile(r"(?:<!-- fails: ([\w, ]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -60,10 +58,9 @@ def examples() -> Iterator[Example]:
 EXAMPLES = list(examples())
 
 
-def of(*languages: str) -> Any:
+def of(language: str) -> list[Example]:
     # tests/test_tutorials.py follows the pages of this folder, each as a whole
-    chosen = [one for one in EXAMPLES if one.language in languages and one.page.parent.name != "tutorials"]
-    return pytest.mark.parametrize("example", chosen, ids=str)
+    return [one for one in EXAMPLES if one.language == language and one.page.parent.name != "tutorials"]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +95,7 @@ def test_every_block_names_its_language() -> None:
 
 
 @pytest.mark.spark
-@of("sql")
+@pytest.mark.parametrize("example", of("sql"), ids=str)
 def test_sql(example: Example, shop: Session) -> None:
     statements = [example.text[place.start : place.end] for place in split_statements(example.text)]
     if example.fails:
@@ -112,51 +109,14 @@ def test_sql(example: Example, shop: Session) -> None:
 
 
 @pytest.mark.spark
-@of("python")
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(one, marks=pytest.mark.slow if one.page.name in STREAMS else ()) for one in of("python")],
+    ids=str,
+)
 def test_python(example: Example, namespaces: dict[Path, dict[str, Any]]) -> None:
     code = compile("\n" * example.line + example.text, str(example.page), "exec")
     exec(code, namespaces[example.page])
-
-
-@pytest.mark.spark
-@of("console")
-def test_console(example: Example, folder: Path) -> None:
-    check_console(example.text, folder)
-
-
-def check_console(block: str, folder: Path) -> None:
-    """Run the commands of a block in a folder, and compare what they print with what the block shows."""
-    for command, shown in commands(block):
-        words = shlex.split(command)
-        if words[0] == "make":
-            subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, check=True, capture_output=True, timeout=60)
-            continue
-        assert words[0] == "sqlext", f"the docs may show `make` and `sqlext`, not `{words[0]}`"
-        path = ":".join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
-        done = subprocess.run(
-            [sys.executable, "-m", "sqlext", *words[1:]],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        output = (done.stdout + done.stderr).rstrip()
-        said = f"{command}\nprinted\n{output}\nthe page shows\n{shown}"
-        assert re.fullmatch(pattern_of(shown), output, re.DOTALL), said
-
-
-def pattern_of(shown: str) -> str:
-    """What a page shows, as a pattern: `...` stands for anything."""
-    return re.escape(shown.rstrip()).replace(r"\.\.\.", ".*")
-
-
-def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Each `$ ` line with the output shown below it."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        yield command, shown
 
 
 def test_tables_of_the_reference_are_those_of_the_code() -> None:

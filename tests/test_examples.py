@@ -137,6 +137,7 @@ def shell(spark: SparkSession, tmp_path: Path) -> Iterator[InteractiveShell]:
     matplotlib.use(backend)
 
 
+@pytest.mark.few(9)
 @pytest.mark.spark
 @of_each_notebook
 def test_a_notebook_runs(path: Path, shell: InteractiveShell) -> None:

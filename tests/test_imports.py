@@ -103,14 +103,24 @@ def test_the_first_use_says_that_spark_is_missing(first_use: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["planner", "operators"])
-def test_no_module_takes_a_common_name(name: str) -> None:
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """What is in each module of ours, by its name."""
+    found = {}
+    for source in SOURCES:
+        for path in source.rglob("*.py"):
+            name = ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
+            found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_no_module_takes_a_common_name(trees: dict[str, ast.Module]) -> None:
     offenders = []
-    for path in (file for source in SOURCES for file in source.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
-            offenders += [f"{path.relative_to(ROOT)}: {m}" for m in modules if m.split(".")[0] == name]
+            offenders += [f"{name}: {m}" for m in modules if m.split(".")[0] in ("planner", "operators")]
     assert not offenders
 
 
@@ -122,13 +132,8 @@ def test_a_users_own_folders_do_not_shadow_ours(tmp_path: Path) -> None:
     assert not {"planner", "operators"} & loaded
 
 
-def imports_between_modules() -> nx.DiGraph[str]:
+def imports_between_modules(modules: dict[str, ast.Module]) -> nx.DiGraph[str]:
     """Which module of ours imports which, inside functions too; not what only type checkers read."""
-    modules = {}
-    for source in SOURCES:
-        for path in source.rglob("*.py"):
-            name = ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
-            modules[name] = ast.parse(path.read_text(encoding="utf-8"))
     graph: nx.DiGraph[str] = nx.DiGraph()
     for name, tree in modules.items():
         stack: list[ast.AST] = [tree]
@@ -147,7 +152,7 @@ def imports_between_modules() -> nx.DiGraph[str]:
     return graph
 
 
-def test_no_modules_import_each_other() -> None:
-    graph = imports_between_modules()
+def test_no_modules_import_each_other(trees: dict[str, ast.Module]) -> None:
+    graph = imports_between_modules(trees)
     assert graph.number_of_edges() > 1_000
     assert [sorted(found) for found in nx.strongly_connected_components(graph) if len(found) > 1] == []

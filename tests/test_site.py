@@ -41,6 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path / "html"
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_the_network(site: Path) -> None:
     loaded = {
         (page.relative_to(site).as_posix(), address)
@@ -55,6 +56,7 @@ def test_pages_load_nothing_from_the_network(site: Path) -> None:
     assert re.findall(r"(?:url\(|@import)\s*['\"]?(?:\w+:)?//.{40}", styles) == []
 
 
+@pytest.mark.slow
 def test_every_page_is_on_the_site(site: Path) -> None:
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     names = [page.relative_to(ROOT).with_suffix(".html") for page in pages]
@@ -62,6 +64,7 @@ def test_every_page_is_on_the_site(site: Path) -> None:
     assert "docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_search_needs_no_server(site: Path) -> None:
     # an index in a script is loaded from file:// too; a fetched one is not
     index = (site / "searchindex.js").read_text(encoding="utf-8")

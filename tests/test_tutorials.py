@@ -1,7 +1,8 @@
 """Every tutorial is followed from its top to its bottom, as a reader would: each in a folder of its own.
 
-Besides what test_docs.py says of blocks: `<!-- file: NAME -->` before a block saves it under this name, and
-`<!-- prints -->` before a `text` block says that the python block above prints this (`...` stands for anything).
+Besides what test_docs.py and test_docs_console.py say of blocks: `<!-- file: NAME -->` before a block saves it under
+this name, and `<!-- prints -->` before a `text` block says that the python block above prints this (`...` stands for
+anything).
 """
 
 from __future__ import annotations
@@ -15,20 +16,28 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.command_line import on_shared_spark
 from tests.reader import reader_in
-from tests.test_docs import ROOT, check_console, pattern_of
+from tests.test_docs import ROOT
+from tests.test_docs_console import check_console, pattern_of
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+#: The one that `make test` follows.
+QUICK = "temporal-analyst"
 _BLOCK = re.compile(r"(?:<!-- (prints|file: ([\w.]+)) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if page.stem == QUICK else pytest.mark.slow) for page in TUTORIALS],
+    ids=lambda page: page.stem,
+)
 def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
-    with reader_in(tmp_path, spark):
+    with reader_in(tmp_path, spark), on_shared_spark(spark) as sqlext:
         for match in _BLOCK.finditer(text):
             mark, file, language, block = match.groups()
             line = text.count("\n", 0, match.start(3)) + 1
@@ -43,7 +52,7 @@ def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path
                 printed = out.getvalue().rstrip()
             else:
                 assert language == "console", f"{page.name}:{line}: a reader cannot run this"
-                check_console(block, tmp_path)
+                check_console(block, sqlext)
 
 
 def test_a_tutorial_says_for_whom_and_how_long() -> None:

@@ -69,6 +69,7 @@ def test_words_of_other_systems_lead_to_relations() -> None:
     assert set(RELATIONS) == {*FORMULAS, *BOUNDED}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -93,6 +94,7 @@ def test_infix_and_function_form_are_equal(words: str, left: str, right: str) ->
     assert built(f"NOT {name}(r.ts, r.te, s.ts, s.te)") == negation(function)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("words", WORDS)
 def test_period_columns(words: str) -> None:
     name = WORDS[words]
@@ -204,6 +206,7 @@ def test_units_of_amounts() -> None:
     assert Amount(3, False).units("decimal(10,2)") == 3
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("words", WORDS)
 def test_round_trip(words: str) -> None:
     within = {1: " WITHIN 5 MINUTES", 2: " WITHIN (START 10s, END INTERVAL '5' HOURS)"}
@@ -228,6 +231,7 @@ FREE = sorted(
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FREE)
 def test_words_stay_free(name: str) -> None:
     """As columns, aliases with and without AS, tables, fields, lambda variables, windows, and functions."""

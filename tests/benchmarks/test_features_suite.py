@@ -134,6 +134,7 @@ def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str)
     assert spark.conf.get("spark.sql.ansi.enabled", None) == ansi  # the contestants' settings are taken back
 
 
+@pytest.mark.slow
 def test_the_floor_returns_the_payload_and_computes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     suite = features_suite(FeaturesOptions(rows=500, scripts=["Q0"], data=tmp_path), Engines(cores=2))
     by_name = {contestant.name: contestant for contestant in suite.contestants}

@@ -172,6 +172,7 @@ def test_report_survives_json_and_is_printed(tmp_path: Path) -> None:
     assert "| small | **no** | 5 GiB |" in markdown(stored)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_chart(tmp_path: Path, suffix: str) -> None:
     report = run(suite(Fake("ours"), Fake("peer", error="x")), Limits(repeat=1), console=quiet())

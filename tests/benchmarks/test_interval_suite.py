@@ -55,6 +55,7 @@ def _counts(paths: tuple[Path, Path], text: JoinText) -> int:
     return int(row[0])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("relation", ["overlap", "during", "start-preceding", "before", *RELATIONS])
 def test_number_of_pairs_is_known_before(tmp_path: Path, relation: str) -> None:
     delta = 40 if len(JoinText(relation, "count").row.parameters) == 1 else None
@@ -66,6 +67,7 @@ def test_number_of_pairs_is_known_before(tmp_path: Path, relation: str) -> None:
         assert bound == pairs
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("relation", ["period_overlaps", "iseql_during", "iseql_before", "allen_overlaps"])
 def test_kernels_find_duckdbs_pairs(tmp_path: Path, kernel: str, relation: str) -> None:
@@ -119,6 +121,7 @@ def _agree(options: IntervalOptions) -> Report:
     return report
 
 
+@pytest.mark.slow
 def test_contestants_agree_on_generated_data(spark: SparkSession, tmp_path: Path) -> None:
     options = IntervalOptions(
         sets=["synthetic", "large"],
@@ -142,6 +145,7 @@ def test_contestants_agree_on_generated_data(spark: SparkSession, tmp_path: Path
     assert spark.range(3).count() == 3  # a Spark that ran before the bench goes on
 
 
+@pytest.mark.slow
 def test_contestants_agree_on_dirty_data(spark: SparkSession, tmp_path: Path) -> None:
     _write_flights(tmp_path / "real")
     options = IntervalOptions(sets=["real"], real=tmp_path / "real", contestants=SPARK, data=tmp_path)
@@ -204,6 +208,7 @@ def peers(tmp_path: Path) -> Path:
     return tmp_path / "peers"
 
 
+@pytest.mark.slow
 def test_a_peer_measures_in_its_own_process(tmp_path: Path, peers: Path) -> None:
     contestants = ["duckdb", "duckdb-2", "polars-bio", "lazy-join-by-s"]
     options = IntervalOptions(
@@ -288,6 +293,7 @@ def test_checks_compare_with_the_targets_of_the_project() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_chart_of_speedups_in_panels(tmp_path: Path) -> None:
     def result(panel: str | None, x: float, tick: str | None = None) -> CaseResult:
         runs = [Measurement(name, runs=[Run(x, 0, 0, 0)]) for name in ("ours", "duckdb", "spark")]
@@ -304,6 +310,7 @@ def test_chart_of_speedups_in_panels(tmp_path: Path) -> None:
     assert stored.cases[3].case.tick == "git"
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     words = ["interval", "--sets", "kernel,synthetic", "--relations", "overlap,before", "--rows", "40,60"]
     words += ["--lengths", "50", "--contestants", "duckdb,join-by-s", "--scale", "0.01"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.harness.engines import Engines
@@ -11,6 +12,7 @@ from benchmarks.periods import OURS, PeriodsOptions, periods_suite
 from tests.benchmarks.runs import agreed, case_result, outcome, stored
 
 
+@pytest.mark.slow
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     options = PeriodsOptions(rows=5_000, keys=20, data=tmp_path)
     report = agreed(periods_suite(options, Engines(cores=2)))
@@ -34,6 +36,7 @@ def test_the_check_compares_with_hand_written_spark() -> None:
     suite.close()
 
 
+@pytest.mark.slow
 def test_command_line_end_to_end(tmp_path: Path) -> None:
     words = ["periods", "--scale", "0.001", "--cases", "gaps", "--contestants", "duckdb", "--data", tmp_path / "data"]
     assert "| gaps, 5k periods | duckdb |" in stored(tmp_path, *words)[1]

@@ -21,6 +21,7 @@ from benchmarks.stream.suite import stream_suite
 from tests.benchmarks.runs import agreed, case_result, outcome
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["few", "many"])
 def test_the_reference_counts_the_pairs_of_each_window(name: str, tmp_path: Path) -> None:
     tables = EarlyTables(EARLY[name], rows=60_000, file_rows=10_000)

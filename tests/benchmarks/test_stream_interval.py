@@ -30,6 +30,7 @@ def tables_of(name: str, live: int = 20_000, rows: int = 20_000) -> IntervalTabl
     return IntervalTables(INTERVALS[name], live, rows, file_rows=5_000, fill_file=8_000)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(INTERVALS))
 def test_a_row_has_as_many_matches_as_its_workload_says(name: str, tmp_path: Path) -> None:
     """Plain conditions are those of the period predicates, which numpy computes here."""
@@ -67,6 +68,7 @@ def test_a_row_has_as_many_matches_as_its_workload_says(name: str, tmp_path: Pat
     assert 0.5 * tables.join.matches < pairs / len(b) < 1.1 * tables.join.matches
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(INTERVALS))
 @pytest.mark.parametrize("live", [1_000, 100_000])
 def test_a_steady_number_of_rows_is_in_state(name: str, live: int) -> None:
@@ -130,6 +132,7 @@ def test_ours_are_statements_that_ours_takes(tmp_path: Path) -> None:
 QUICK = ("left",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in INTERVALS]
 )
@@ -218,6 +221,7 @@ def test_checks_compare_with_what_is_asked() -> None:
     assert outcome(CHECKS, cases[:2]) == []
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     words = ["stream", "--cases", "interval", "--live", "500000", "--scale", "0.002", "--batches", "50000"]
     words += ["--contestants", "spark-chain,duckdb,flink-join", "--peers", tmp_path / "no peers", "--data", tmp_path]

@@ -138,6 +138,7 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.range(3).count() == 3
 
 
+@pytest.mark.slow
 def test_rising_and_paced(spark: SparkSession, tmp_path: Path) -> None:
     options = StreamOptions(
         workloads=["rising", "D"],
@@ -267,6 +268,7 @@ def test_details_are_shown_and_kept() -> None:
     assert again.cases[1].measurements[0].details == {"rows/s": 300.0}
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     words = ["stream", "--workload", "A,rising", "--rows", "3000", "--batches", "1000,2000", "--live", "5000"]
     words += ["--paced", "0", "--contestants", "duckdb,flink-over", "--peers", tmp_path / "no peers", "--scale", "0.5"]

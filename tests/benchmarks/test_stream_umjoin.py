@@ -25,6 +25,7 @@ from tests.benchmarks.runs import agreed, case_result, outcome, stored
 NEAR = replace(JOINS["near"], within_s=1)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("join", [*JOINS.values(), NEAR], ids=lambda join: f"{join.name}-{join.within_s}")
 def test_a_row_has_about_one_match_in_each_other_stream(join: JoinWorkload, tmp_path: Path) -> None:
     tables = JoinTables(join, rows=60_000, file_rows=10_000, fill=40_000)
@@ -52,6 +53,7 @@ def test_times_are_those_of_the_rate_and_no_row_is_too_late() -> None:
 QUICK = ("near",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in JOINS]
 )
@@ -130,6 +132,7 @@ def test_checks_compare_with_what_is_asked() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     words = ["stream", "--cases", "umjoin", "--live", "500000", "--scale", "0.002", "--data", tmp_path / "data"]
     words += ["--contestants", "spark-join,duckdb,flink-multi", "--peers", tmp_path / "no peers"]

@@ -28,6 +28,7 @@ from benchmarks.umjoin.suite import TOLERANCE, umjoin_suite
 from tests.benchmarks.runs import agreed, case_result, measured, outcome, report_of, stored
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("shape", FAN_OUT)
 @pytest.mark.parametrize("fan", [1, 4])
 def test_the_results_of_many_to_many_joins_are_known(tmp_path: Path, shape: str, fan: int) -> None:
@@ -162,6 +163,7 @@ def test_contestants_agree_on_tpc(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.range(3).count() == 3
 
 
+@pytest.mark.slow
 def test_a_missing_generator_leaves_cases_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise ConfigurationError(
@@ -243,12 +245,14 @@ def test_a_session_may_add_little(ms: float, p95: float, passed: bool) -> None:
     assert outcome(CHECKS, [result]) == [(name, passed, f"{ms:.1f} ms, {p95:.1f} at p95")]
 
 
+@pytest.mark.slow
 def test_chart_over_skews_from_zero(tmp_path: Path) -> None:
     cases = [case_result({"exponent": x}, dict.fromkeys(CONTESTANTS, 1.0 + x), x=x) for x in (0.0, 0.5, 1.0)]
     write_chart(report_of(cases, speedup=True), tmp_path / "chart.svg")
     assert "x axis" in (tmp_path / "chart.svg").read_text()
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     words = ["umjoin", "--cases", "star,cycle4", "--contestants", "duckdb", "--scale", "0.001", "--rows", "1000000"]
     words += ["--edges", "1000000", "--limit-seconds", "1", "--data", tmp_path / "data"]

@@ -42,6 +42,7 @@ def test_data_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
     assert first[0].stat().st_mtime_ns == stamp
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("hot", [0.0, 0.5])
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, hot: float) -> None:
     options = WindowOptions(rows=[10_000], keys=10, lengths=[100, 3_000], hot=hot, data=tmp_path)
@@ -51,6 +52,7 @@ def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, hot: float) 
     assert spark.range(3).count() == 3  # a Spark that ran before the bench goes on
 
 
+@pytest.mark.slow
 def test_storages_agree_and_are_compared(spark: SparkSession, tmp_path: Path) -> None:
     options = WindowOptions(
         rows=[5_000], keys=10, lengths=[100], contestants=["ours"], storage=list(STORAGES), data=tmp_path

@@ -130,6 +130,7 @@ def named(text: str) -> str:
     return re.sub(r"OVER \([^()]*\)", "OVER w", text)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("sql", "twin"), PAIRS + STREAM_PAIRS)
 def test_plans(sql: str, twin: Twin) -> None:
     planner = Planner()

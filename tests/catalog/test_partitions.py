@@ -69,6 +69,7 @@ def in_spark(spark: SparkSession, folder: Path) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, field.dataType.simpleString()) for field in read_files(spark, folder).schema)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(LAYOUTS))
 def test_columns_are_those_of_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
     write(tmp_path / "t", LAYOUTS[name])

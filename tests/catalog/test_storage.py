@@ -145,6 +145,7 @@ def test_a_client_of_connect_cannot_list() -> None:
         read_files(client, "hdfs://h/orders")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("uri", "message", "help"),
     [

@@ -58,6 +58,7 @@ def test_a_view_is_analyzed_once(
     assert rows(spark, views) == 3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("other", ["k", "k + 1 AS k", "CAST(k AS INT) AS k", "s, k"])
 def test_a_view_that_is_replaced_is_another_one(
     spark: SparkSession, folder: Path, views: TemporaryViews, other: str

@@ -1,12 +1,8 @@
-"""Runs the command line: as people do, in its own process, or here on the shared Spark, where no JVM has to start."""
+"""The command line for tests (tests/command_line.py), and tables for it."""
 
 from __future__ import annotations
 
-import io
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sqlext.cli import _run
+from tests.command_line import Sqlext, in_a_process, in_this_process, on_shared_spark
+from tests.conftest import slow_too
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,52 +23,24 @@ FROM a
 WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW)
 """
 
-Sqlext = Callable[..., subprocess.CompletedProcess[str]]
+
+@pytest.fixture(scope="session")
+def sqlext(request: pytest.FixtureRequest) -> Sqlext:
+    """``sqlext("plan", "-e", "SELECT 1")``: what it returned and printed. Among the slow tests in its own process."""
+    return in_a_process if slow_too(request.config) else in_this_process
 
 
 @pytest.fixture(scope="session")
-def sqlext() -> Sqlext:
-    """``sqlext("plan", "-e", "SELECT 1")``: the finished process, with its output as text."""
-
-    def run(
-        *arguments: str | Path,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        timeout: float = 300,
-    ) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
-        environment = {**(os.environ if env is None else env), "PYTHONPATH": path}
-        command = [sys.executable, "-m", "sqlext", *map(str, arguments)]
-        return subprocess.run(
-            command, input=stdin, env=environment, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
-        )
-
-    return run
+def process() -> Sqlext:
+    """Like `sqlext`, always in its own process."""
+    return in_a_process
 
 
 @pytest.fixture
-def here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sqlext:
-    """Like `sqlext`, in this process, on a session of the shared Spark, which goes on running."""
-
-    def started(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
-        fresh = spark.newSession()
-        for key, value in (conf or {}).items():
-            if fresh.conf.isModifiable(key):
-                fresh.conf.set(key, value)
-        return fresh
-
-    monkeypatch.setattr("sqlext.embedded.active_session", lambda: None)
-    monkeypatch.setattr("sqlext.embedded.start_spark", started)
-    monkeypatch.setattr(type(spark), "stop", lambda stopped: None)
-
-    def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
-        capsys.readouterr()
-        code = _run([str(item) for item in arguments])
-        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
-
-    return run
+def here(spark: SparkSession) -> Iterator[Sqlext]:
+    """Like `sqlext`, on a session of the shared Spark."""
+    with on_shared_spark(spark) as run:
+        yield run
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlext_planner.bundle import zip_name
 
-from tests.cli.conftest import Sqlext
+from tests.command_line import Sqlext
 
 
 def test_command_names_the_version(sqlext: Sqlext, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sqlext_planner.config import Config
 
 from sqlext.cli import _run
 from sqlext.cli.settings_and_errors import completed_names, completed_settings
-from tests.cli.conftest import Sqlext
+from tests.command_line import Sqlext
 
 
 def test_every_setting_with_its_default_and_meaning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,8 @@ from sqlext.cli.health.machine import (
     memory_here,
 )
 from sqlext.cli.health.spark import check_time
-from tests.cli.conftest import ROOT, Sqlext
+from tests.cli.conftest import ROOT
+from tests.command_line import Sqlext
 
 #: A checked Spark is a process's own, and doctor stops it.
 pytestmark = pytest.mark.tidied

@@ -9,7 +9,8 @@ import typer
 from sqlext_planner.errors import AnalysisError, InternalError, Span
 
 from sqlext.cli.failures import report
-from tests.cli.conftest import WINDOW, Sqlext
+from tests.cli.conftest import WINDOW
+from tests.command_line import Sqlext
 
 MISTAKES = {
     "unknown column": (WINDOW.replace("sum(v)", "sum(w)"), "w", "1"),

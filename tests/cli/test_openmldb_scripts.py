@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Sqlext
 from tests.cli.test_plan import WITHOUT_JAVA
+from tests.command_line import Sqlext
 
 DDL = """CREATE TABLE IF NOT EXISTS a(id int, k string, ts bigint, v bigint, index(key=(k), ttl=0m, ts=`ts`));
 CREATE TABLE b(id int, k string, ts bigint, v bigint) OPTIONS(replicanum=1);

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import WINDOW, Sqlext
+from tests.cli.conftest import WINDOW
+from tests.command_line import Sqlext
 
 WITHOUT_JAVA = {"JAVA_HOME": "/nonexistent", "PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/")}
 PLAIN = "SELECT k, count(*) AS n FROM a GROUP BY k"
@@ -41,8 +42,8 @@ def test_default_shows_the_plan_before_and_after_and_the_choice(sqlext: Sqlext, 
     assert "WindowUnionExec" in done.stdout
 
 
-def test_json_contract(sqlext: Sqlext, schema: Path) -> None:
-    done = sqlext("plan", "--schema", schema, "-e", WINDOW, "--stage", "all", "--format", "json", env=WITHOUT_JAVA)
+def test_json_contract(process: Sqlext, schema: Path) -> None:
+    done = process("plan", "--schema", schema, "-e", WINDOW, "--stage", "all", "--format", "json", env=WITHOUT_JAVA)
     assert (done.returncode, done.stderr) == (0, "")
     page = json.loads(done.stdout)
     assert list(page) == ["sql", "stages", "umjoins", "extensions"]
@@ -68,6 +69,7 @@ def test_statements_of_sparks_own(sqlext: Sqlext) -> None:
     assert set(json.loads(done.stdout)["stages"]) == {"parsed"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stage", ["parsed", "analyzed", "optimized", "physical"])
 def test_one_stage(sqlext: Sqlext, schema: Path, stage: str) -> None:
     done = sqlext("plan", "--schema", schema, "-e", WINDOW, "--stage", stage)

@@ -25,7 +25,8 @@ from sqlext.cli import _run, terminal
 from sqlext.cli.failures import report
 from sqlext.cli.run import byte_sink, replacing, write_pieces
 from sqlext.cli.terminal import console, json_visible, print_rows, visible
-from tests.cli.conftest import ROOT, WINDOW, Sqlext
+from tests.cli.conftest import ROOT, WINDOW
+from tests.command_line import Sqlext
 
 EVIL = "a\x1b[31mred\x1b]0;title\x07\u202ebidi\x9b2J\x7f"
 
@@ -208,17 +209,21 @@ def test_rows_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "environment", [{"PYTHONIOENCODING": "ascii"}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}]
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        pytest.param({"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, marks=pytest.mark.slow),
+    ],
 )
-def test_ascii_terminals(sqlext: Sqlext, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_ascii_terminals(process: Sqlext, tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "s.json").write_text(json.dumps({"t": {"größe": "int"}}))
     env = {**os.environ, **environment}
-    done = sqlext("plan", "--schema", tmp_path / "s.json", "-e", "SELECT `größe` AS `日本` FROM t", env=env)
+    done = process("plan", "--schema", tmp_path / "s.json", "-e", "SELECT `größe` AS `日本` FROM t", env=env)
     assert (done.returncode, done.stderr) == (0, "")
-    done = sqlext("plan", "--schema", tmp_path / "s.json", "-e", "SELECT sum(`größ`) OVER w FROM t", env=env)
+    done = process("plan", "--schema", tmp_path / "s.json", "-e", "SELECT sum(`größ`) OVER w FROM t", env=env)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    done = sqlext("plan", "--help", env=env)
+    done = process("plan", "--help", env=env)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -267,22 +272,26 @@ def test_mermaid_takes_nothing_of_the_users(capsys: pytest.CaptureFixture[str], 
 # --- streams
 
 
-def test_an_output_that_nobody_reads(sqlext: Sqlext, data: Path) -> None:
-    command = f"{sys.executable} -m sqlext plan --data {data} --format html -e 'SELECT * FROM a' "
+@pytest.mark.parametrize(
+    ("shell", "code"),
+    [
+        ("COMMAND | true; exit ${PIPESTATUS[0]}", (0, 141)),
+        pytest.param("COMMAND >&-", (0,), marks=pytest.mark.slow),
+        ("COMMAND >&- 2>&- <&-", (0,)),
+        ("COMMAND >/dev/full", (1,)),
+        pytest.param("UNASKED - <&-", (2,), marks=pytest.mark.slow),
+    ],
+)
+def test_an_output_that_nobody_reads(data: Path, shell: str, code: tuple[int, ...]) -> None:
+    unasked = f"{sys.executable} -m sqlext plan --data {data} --format html"
+    shell = shell.replace("COMMAND", f"{unasked} -e 'SELECT * FROM a'").replace("UNASKED", unasked)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))}
-    for shell, code in (
-        (f"{command} | true; exit ${{PIPESTATUS[0]}}", (0, 141)),
-        (f"{command} >&-", (0,)),
-        (f"{command} >&- 2>&- <&-", (0,)),
-        (f"{command} >/dev/full", (1,)),
-        (f"{command.split(' -e ')[0]} - <&-", (2,)),
-    ):
-        done = subprocess.run(["bash", "-c", shell], env=env, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode in code, (shell, done.stderr)
-        assert "Traceback" not in done.stderr
-        assert "Exception ignored" not in done.stderr
-        if code[0] == 0:
-            assert done.stderr == ""
+    done = subprocess.run(["bash", "-c", shell], env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode in code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    if code[0] == 0:
+        assert done.stderr == ""
 
 
 # --- signals
@@ -306,7 +315,7 @@ main(["plan", "-e", "SELECT 1"])
 """
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", pytest.param("SIGHUP", marks=pytest.mark.slow)])
 def test_a_signal_leaves_no_folders(tmp_path: Path, name: str) -> None:
     path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
     env = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)}

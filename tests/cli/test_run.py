@@ -1,4 +1,4 @@
-"""`sqlext run` and `sqlext demo`: results in every format. README's commands start their own Spark (test_docs.py)."""
+"""`sqlext run` and `sqlext demo`: results in every format. Commands of the docs: test_docs_console.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sqlext.cli.demo import differing
-from tests.cli.conftest import WINDOW, Sqlext
+from tests.cli.conftest import WINDOW
+from tests.command_line import Sqlext
 
 pytestmark = pytest.mark.spark
 EXPECTED = {1: 11, 2: 13, 3: 3}

@@ -6,15 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import WINDOW, Sqlext
+from tests.cli.conftest import WINDOW
+from tests.command_line import Sqlext
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(autouse=True)
-def spark_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext.cli.shell.engine.end_java", lambda: None)
-    monkeypatch.setattr("sqlext.cli.shell.main._quiet_py4j", lambda: None)
 
 
 def test_a_script_prints_every_result(here: Sqlext, data: Path) -> None:

@@ -78,6 +78,7 @@ def heed_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_java_that_does_not_answer_is_killed(number: signal.Signals) -> None:
     process = started(COMMAND, "0.5", STUBBORN)

@@ -8,7 +8,7 @@ import pytest
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.cli import benchmarks
-from tests.cli.conftest import Sqlext
+from tests.command_line import Sqlext
 
 
 def test_in_a_clone_it_runs_them(sqlext: Sqlext) -> None:

@@ -16,7 +16,7 @@ from .settings import OURS
 pytestmark = pytest.mark.tidied("file")
 
 #: Statements in `make test`, and those of each feature among the slow tests.
-FEW, MANY = 20, 40
+FEW, MANY = 8, 40
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,11 @@ def check(checker: Checker, seed: int, numbers: range, only: str | None = None) 
 
 def test_statements(checker: Checker) -> None:
     check(checker, 20, range(FEW))
+
+
+@pytest.mark.slow
+def test_more_statements(checker: Checker) -> None:
+    check(checker, 20, range(FEW, 20))
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def opened(browser: Browser, path: Path, width: int, scheme: str, said: list[str
     return page
 
 
-@pytest.mark.parametrize("name", [*PLANS, "notebook"])
+@pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in PLANS), "notebook"])
 def test_a_page_at_two_widths_and_in_two_schemes(browser: Browser, pages: dict[str, Path], name: str) -> None:
     backgrounds = set()
     for width, scheme in LOOKS:

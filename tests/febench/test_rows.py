@@ -61,6 +61,7 @@ def _shown(value: Any) -> Any:
     return ("time", int(value)) if isinstance(value, Moment) else value
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("number", QUERIES)
 def test_script_on_generated_tables(spark: SparkSession, shared: Shared, number: int, seed: int) -> None:

@@ -39,6 +39,7 @@ VALUES: list[Any] = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_literal_is_what_lit_gives(spark: SparkSession, value: Any) -> None:
     ours = spark.sql(f"SELECT {literal(value)} AS v")

@@ -95,6 +95,7 @@ def subqueries(n: int) -> str:
 
 
 #: Sizes n whose double may take 4.5 times the calls at most: quadratic with small factors, where cubic takes 8.
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("make", "n"),
     [

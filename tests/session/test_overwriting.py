@@ -95,6 +95,7 @@ def contents(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in folder.glob("*.parquet")}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(QUERIES))
 def test_overwriting_what_an_operator_reads_is_refused_as_by_spark(
     spark: SparkSession, folder: Path, name: str
@@ -193,6 +194,7 @@ ODD_QUERIES: dict[str, tuple[str, str, dict[str, str]]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(ODD_QUERIES))
 @pytest.mark.parametrize("kind", list(ODD_COLUMNS))
 def test_columns_of_any_name_are_read_and_new_files_told(spark: SparkSession, kind: str, name: str) -> None:

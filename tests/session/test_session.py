@@ -61,6 +61,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -117,6 +117,7 @@ def test_a_stream_on_the_right_of_a_last_join_is_refused_at_the_stream(
     assert caught.value.help
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", list(WITHOUT_WATERMARK))
 def test_an_operator_over_a_stream_without_a_watermark_is_refused_at_the_stream(
     session: Session, streams: DataFrame, name: str
@@ -151,6 +152,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("always", [False, True])
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_a_plain_statement_over_a_stream_is_sparks(

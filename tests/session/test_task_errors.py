@@ -60,6 +60,7 @@ def check(error: SqlExtError, sql: str, place: str) -> None:
     assert "help: " in shown
 
 
+@pytest.mark.few(3)
 @pytest.mark.filterwarnings("ignore:toPandas attempted Arrow optimization")
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_action_raises_the_error(session: Session, tmp_path: Path, action: str) -> None:
@@ -84,6 +85,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.every_spark("errors point at the text")
 @pytest.mark.parametrize(("sql", "place"), STATEMENTS.values(), ids=STATEMENTS)
 def test_the_place_is_that_of_the_call(session: Session, sql: str, place: str) -> None:
@@ -109,6 +111,7 @@ PERIODS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("form", "sql"), PERIODS.values(), ids=PERIODS)
 def test_a_reversed_period_under_the_strict_setting(spark: SparkSession, form: str, sql: str) -> None:
     settings = {"sqlext.interval.empty": "error", "sqlext.intervalJoin.strategy": form}

@@ -38,6 +38,7 @@ def bare(tmp_path: Path) -> Path:
     return python.parent
 
 
+@pytest.mark.slow
 def test_an_environment_need_not_be_activated(bare: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", JOB],

@@ -85,6 +85,7 @@ LEFT_TO_SPARK = (
 )
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("block", BLOCKS)
 def test_blocks_over_an_operator_are_sparks(block: str, session: Session, spark: SparkSession, views: None) -> None:
     native = outcome(spark.sql, block.replace("{FROM}", LEFT))

@@ -34,6 +34,7 @@ def differences(area: Path, spark: SparkSession, step: int, caplog: pytest.LogCa
     return found, left
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("area", AREAS, ids=lambda path: path.stem)
 def test_lowered_queries_are_sparks(
     area: Path, spark: SparkSession, views: None, caplog: pytest.LogCaptureFixture

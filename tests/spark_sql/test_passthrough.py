@@ -58,6 +58,7 @@ def test_commands_pass_through_verbatim(spark: SparkSession, views: None) -> Non
     assert not held_back(statements(COMMANDS), spark)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("area", AREAS, ids=lambda path: path.stem)
 def test_queries_pass_through_verbatim(area: Path, spark: SparkSession, views: None) -> None:
     assert not held_back(statements(area)[::STEP], spark)

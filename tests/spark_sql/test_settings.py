@@ -25,6 +25,7 @@ CASES = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("key", "value", "sql"), CASES)
 def test_settings_that_change_what_a_query_means(
     key: str, value: str, sql: str, spark: SparkSession, views: None

@@ -113,6 +113,7 @@ def written(sql: str, x: str, key: str, *, is_double: bool) -> str:
     return sql.replace("FORMKEY", form).replace("FORMVALUE", value).replace("x IS", f"{x} IS").replace("(x)", f"({x})")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("x", "key"), [("v", "s"), ("d", "i"), ("v", "day"), ("d", "t")])
 def test_aggregates(spark: SparkSession, session: Session, duck: duckdb.DuckDBPyConnection, x: str, key: str) -> None:
     calls = {}

@@ -79,6 +79,7 @@ def values(spark: SparkSession) -> tuple[Any, ...]:
     return tuple(row)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("number", range(len(VALUES)), ids=[text for text, _ in VALUES])
 def test_value(values: tuple[Any, ...], number: int) -> None:
     assert values[number] == VALUES[number][1]

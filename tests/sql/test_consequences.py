@@ -156,6 +156,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("item", "expected"), CASES.values(), ids=CASES.keys())
 def test_consequence(over: Query, item: str, expected: list[int | None]) -> None:
     assert over(item) == expected

@@ -48,6 +48,7 @@ def tables(spark: SparkSession) -> Iterator[None]:
         spark.catalog.dropTempView(name)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("frame", WINDOWS)
 def test_as_the_general_way(session: Session, tables: None, frame: str) -> None:
     window = f"WINDOW w AS (UNION count_at_union PARTITION BY k ORDER BY ts {frame})"

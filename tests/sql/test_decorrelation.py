@@ -134,6 +134,7 @@ def _check(spark: SparkSession, sql: str) -> None:
     assert Counter(map(repr, lowered.collect())) == Counter(map(repr, plain.collect()))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("sql", _split(JOINED))
 def test_joined(spark: SparkSession, sql: str) -> None:
     optimized = Session(spark, config=Config(always_lower=True)).plan(sql).optimized
@@ -142,6 +143,7 @@ def test_joined(spark: SparkSession, sql: str) -> None:
     _check(spark, sql)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("sql", _split(LEFT))
 def test_left_as_text(spark: SparkSession, sql: str) -> None:
     optimized = Session(spark, config=Config(always_lower=True)).plan(sql).optimized
@@ -159,6 +161,7 @@ def test_not_in_is_a_null_aware_hash_join(spark: SparkSession, capsys: pytest.Ca
     assert "LeftAnti, BuildRight, true" in plan  # true: null-aware
 
 
+@pytest.mark.slow
 @examples(25)
 @given(sql=statements())
 def test_random_subqueries(spark: SparkSession, sql: str) -> None:

@@ -52,6 +52,7 @@ def whole(session: Session, views: Path) -> Run:
     return run_whole(session.sql(f"{BATCH.format('')} {EMIT}"), views / "checkpoint", "start")
 
 
+@pytest.mark.slow
 def test_final_rows_are_those_of_batch_and_early_rows_come_before(session: Session, whole: Run) -> None:
     frame, rows, when = whole.frame, whole.rows, whole.when
     assert frame.columns == ["start", *VALUES, *(f"{v}_{b}" for v in VALUES for b in BOUNDS), "phase"]
@@ -78,6 +79,7 @@ def test_final_rows_are_those_of_batch_and_early_rows_come_before(session: Sessi
     assert whole.state_rows <= 12
 
 
+@pytest.mark.slow
 def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path, whole: Run) -> None:
     batches = dict(zip("lr", BATCHES, strict=True))
     sql = BATCH.format("").replace("FROM l)", "FROM {l})").replace("FROM r)", "FROM {r})") + " " + EMIT

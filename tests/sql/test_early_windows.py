@@ -86,6 +86,7 @@ def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(sess
         assert sum(row[f"{name}_coverage"] < 1 for row in known) > len(known) // 2
 
 
+@pytest.mark.slow
 def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path, whole: Run) -> None:
     batches = dict(zip("lr", BATCHES, strict=True))
     sql = f"{QUERY.format('')} {EMIT}".replace("FROM l ", "FROM {l} ").replace("UNION r ", "UNION {r} ")

@@ -53,6 +53,7 @@ def measured(text: str) -> dict[str, tuple[int, int, int]]:
     return {name: (int(n), int(bad), int(null)) for name, n, bad, null in re.findall(pattern, text)}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("relation", ["OVERLAPS", "MEETS", "ALLEN EQUALS", "ALLEN BEFORE"])
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "ANTI JOIN"])
 def test_rows_and_periods_are_counted(session: Session, relation: str, join: str) -> None:
@@ -258,6 +259,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_and_parts_of_every_operator_are_measured(spark: SparkSession, files: dict[str, Path], kind: str) -> None:
     wanted = KINDS[kind]

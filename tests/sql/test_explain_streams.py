@@ -43,6 +43,7 @@ def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         drop_views(spark, "a", "b", "c")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_each_operator_on_streams_is_found_by_what_it_observes(
     spark: SparkSession, session: Session, kind: str

@@ -106,6 +106,7 @@ SELECT a.s, sum(a.v) > 10 AS big, CASE WHEN sum(b.x) > 5 THEN 'much' ELSE 'littl
 STATEMENTS = [text.strip() for text in TEXT.split(";")]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_rows_and_schema_are_sparks(spark: SparkSession, tables: None, ansi: bool, sql: str) -> None:
     ours, plain = factorised(spark, sql), spark.sql(sql)
@@ -149,6 +150,7 @@ def test_joins_of_1e16_rows(spark: SparkSession, wide: None, ansi: bool) -> None
     assert tuple(row)[4:] == (ids * 10**12, 9999, 0, 1.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("call", ["count(*)", "count(a.v)", "sum(b.v)", "sum(c.w)"])
 def test_results_beyond_bigint_fail_in_both_modes(spark: SparkSession, wide: None, ansi: bool, call: str) -> None:
     with pytest.raises(Exception, match=f"bigint overflow in {call[: call.index('(')]}"):

@@ -72,6 +72,7 @@ def share(column: str) -> str:
     return f"ifnull(try_divide({most}, size({column})), 0D)"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_values(tables: SparkSession, frame: str, zone: str) -> None:

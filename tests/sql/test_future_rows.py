@@ -84,6 +84,7 @@ def test_rows_of_the_future_are_left_out_below_the_watermark(fresh: Session, tmp
     spark.catalog.dropTempView("wild_view")
 
 
+@pytest.mark.slow
 def test_joins_of_two_streams(fresh: Session, tmp_path: Path) -> None:
     spark = fresh.spark
     join = (
@@ -122,6 +123,7 @@ def test_the_query_fails_at_such_a_row(fresh: Session, tmp_path: Path) -> None:
     drop_views(spark, "wild")
 
 
+@pytest.mark.slow
 def test_the_bound_counts_from_now(fresh: Session, tmp_path: Path) -> None:
     """Rows of the past stay, whatever the bound, and tables know no future."""
     spark = fresh.spark
@@ -135,6 +137,7 @@ def test_the_bound_counts_from_now(fresh: Session, tmp_path: Path) -> None:
     drop_views(spark, "tame")
 
 
+@pytest.mark.slow
 def test_watermarks_of_the_statement(fresh: Session, tmp_path: Path) -> None:
     spark = fresh.spark
     write_batches(tmp_path / "wild", batches(WILD))
@@ -148,6 +151,7 @@ def test_watermarks_of_the_statement(fresh: Session, tmp_path: Path) -> None:
     drop_views(spark, "bare")
 
 
+@pytest.mark.slow
 def test_a_query_goes_on_with_another_setting(fresh: Session, tmp_path: Path) -> None:
     """The checkpoint holds nothing of it."""
     spark = fresh.spark

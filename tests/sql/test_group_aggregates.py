@@ -129,6 +129,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("suffix", ["", "_empty"])
 def test_as_spark(session: Session, table: str, name: str, suffix: str) -> None:

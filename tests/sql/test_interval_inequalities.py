@@ -90,6 +90,7 @@ def same_as_spark(
     assert ours(session, text) == want
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("form", "share"),
     [("broadcast", 3), *(pytest.param(form, 1, marks=pytest.mark.slow) for form in ("exchange", "broadcast"))],
@@ -134,6 +135,7 @@ def test_random_conjunctions(count: int, spark: SparkSession, tables: None) -> N
     same_as_spark(spark, sweeping(spark, "exchange"), queries)
 
 
+@pytest.mark.slow
 def test_a_relations_formula_on_valid_periods(spark: SparkSession) -> None:
     """On periods that are none empty, the inequalities say what the relation says."""
     rng = random.Random(3)

@@ -88,6 +88,7 @@ def duck_text(text: str) -> str:
 OUTER = ["INNER", "LEFT", "RIGHT", "FULL"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("form", "share"), SHARES)
 @pytest.mark.parametrize("kind", OUTER)
 def test_relations_by_kind(kind: str, form: str, share: int, spark: SparkSession, oracle: Oracle) -> None:
@@ -101,6 +102,7 @@ def test_relations_by_kind(kind: str, form: str, share: int, spark: SparkSession
     assert len({row[0] for row in want}) == len(mine)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("form", "share"), SHARES)
 @pytest.mark.parametrize("negated", [False, True], ids=["semi", "anti"])
 def test_relations_with_semi_and_anti(
@@ -148,6 +150,7 @@ WHERE_FORMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("interval joins")
 def test_relations_in_where(session: Session, oracle: Oracle) -> None:
     mine, theirs = [], []

@@ -65,6 +65,7 @@ def written(condition: str, kind: str) -> tuple[str, str]:
     return our, plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["auto", pytest.param("exchange", marks=pytest.mark.slow)])
 def test_sets_of_relations(form: str, spark: SparkSession, tables: None) -> None:
     texts: list[tuple[str, str]] = []

@@ -67,6 +67,7 @@ def statements(kinds: tuple[str, ...], every: int) -> list[str]:
     return found
 
 
+@pytest.mark.few(9)
 @pytest.mark.every_spark("interval joins with further conditions")
 @pytest.mark.parametrize(
     ("form", "every"),

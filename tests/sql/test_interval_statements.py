@@ -82,6 +82,7 @@ t.k AND OVERLAP)
 STATEMENTS = [statement.strip().replace("OVERLAP", OVERLAP) for statement in TEXT.split(";")]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("number", range(len(STATEMENTS)))
 def test_statements(number: int, session: Session, oracle: Oracle) -> None:
     want = oracle(STATEMENTS[number])
@@ -137,6 +138,7 @@ def with_empty(spark: SparkSession, what: str) -> Session:
     return Session(spark, config={"sqlext.interval.empty": what})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
 def test_an_empty_period_as_a_point(join: str, spark: SparkSession, oracle: Oracle) -> None:
     """[t, t) counts as [t, t + 1); a reversed one still matches nothing."""

@@ -110,6 +110,7 @@ MORE = {
 }
 
 
+@pytest.mark.few(99)
 @pytest.mark.parametrize("name", [*STATEMENTS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
 def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name: str) -> None:
     sql = {**STATEMENTS, **MORE}[name]
@@ -176,6 +177,7 @@ def test_explain_says_when_rows_come_out_and_what_is_kept(session: Session) -> N
     assert "a left row without a match is emitted when it comes; left rows are not kept; the right rows" in text
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: interval joins")
 def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """Over DataFrames in its text, which have new names each time; a changed query is refused."""

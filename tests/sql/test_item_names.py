@@ -33,6 +33,7 @@ ITEMS = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("item", ITEMS)
 def test_name(item: str, spark: SparkSession) -> None:
     sql = f"SELECT {item} FROM VALUES (1, 2, 'x') AS t(a, b, s)"

@@ -105,6 +105,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("on", "order"), CONDITIONS)
 def test_conditions_and_orders(on: str, order: str, session: Session, oracle: Callable[[str], Rows]) -> None:
     by = f"ORDER BY {order} " if order else ""
@@ -160,6 +161,7 @@ CHAINS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("relation", "expected"), CHAINS, ids=range(len(CHAINS)))
 def test_chains(relation: str, expected: str, session: Session, oracle: Callable[[str], Rows]) -> None:
     wanted = "a_id, b_id, b_d, c_id"

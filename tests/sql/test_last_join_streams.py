@@ -40,6 +40,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.every_spark("streams: LAST JOIN")
 @pytest.mark.parametrize("name", list(STATEMENTS))
 def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name: str) -> None:

@@ -29,6 +29,7 @@ STATEMENT = (
 )
 
 
+@pytest.mark.slow
 def test_a_copied_checkpoint_goes_on(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(3, 30)
     write_batches(tmp_path / "in", [rows[:15]])

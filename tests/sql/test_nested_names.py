@@ -116,6 +116,7 @@ _PERIOD = "PERIOD({0}.x, {0}.x + 2) OVERLAPS PERIOD({1}.x, {1}.x + 2)"
 _FORMULA = "({0}.x < {1}.x + 2 AND {1}.x < {0}.x + 2)"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "inner",
     [

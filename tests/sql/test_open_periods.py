@@ -100,6 +100,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", list(STATEMENTS))
 def test_the_pairs_are_those_of_the_whole_periods(session: Session, tmp_path: Path, name: str) -> None:
     text = STATEMENTS[name]
@@ -108,6 +109,7 @@ def test_the_pairs_are_those_of_the_whole_periods(session: Session, tmp_path: Pa
     assert streamed(session.sql(text.format(a="a", b="b", b_t="b_t")), tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_a_left_join_with_open_periods_on_the_right(
     session: Session, spark: SparkSession, views: Path, tmp_path: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_left_join_with_open_periods_on_the_right(
     assert {row[2] is None for row in found} == {True, False}
 
 
+@pytest.mark.slow
 def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows, seconds = events(periods(3, 50), 3), tmp_path / "in"
     write_files(seconds, rows[:60], 2, ARROW)
@@ -198,6 +201,7 @@ BROKEN: dict[str, tuple[list[Row], str, str]] = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", list(BROKEN))
 def test_rows_that_contradict_each_other_are_an_error(
     session: Session, spark: SparkSession, tmp_path: Path, name: str

@@ -74,6 +74,7 @@ def several(spark: SparkSession, tables: None) -> Iterator[None]:
     spark.conf.unset("sqlext.exchange.partitions")
 
 
+@pytest.mark.few(9)
 @pytest.mark.every_spark("placement of keys (skew)")
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows_are_the_same_by_every_partitioner(session: Session, several: None, window: str) -> None:
@@ -113,6 +114,7 @@ UMJOIN = (
 )
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("items", "more"),
     [
@@ -197,6 +199,7 @@ def exchanged(spark: SparkSession, several: None) -> Iterator[None]:
     spark.conf.unset("sqlext.intervalJoin.strategy")
 
 
+@pytest.mark.slow
 def test_interval_joins_are_the_same_by_every_partitioner(session: Session, exchanged: None) -> None:
     split = [kind for kind in INTERVALS if kind != "FULL JOIN"]
     expected = rows(session, intervals("/*+ NO_SWEEP */"))
@@ -212,6 +215,7 @@ def test_interval_joins_are_the_same_by_every_partitioner(session: Session, exch
     assert found.value.message.startswith("the hint PARTITIONER(hybrid) cannot be followed: ")
 
 
+@pytest.mark.slow
 def test_interval_joins_without_keys_are_cut_or_copied(session: Session, exchanged: None) -> None:
     kinds = ["JOIN", "LEFT ANTI JOIN"]
     expected = rows(session, intervals("/*+ NO_SWEEP */", keys=False, kinds=kinds))

@@ -117,6 +117,7 @@ def test_other_functions_name_the_interval_they_do_not_take(
     assert caught.value.span is not None
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("value", MORE_TYPES.values(), ids=MORE_TYPES.keys())
 def test_more_spark_types(spark: SparkSession, session: Session, value: str) -> None:
     """Types made by Spark, against the same window in Spark's own words."""

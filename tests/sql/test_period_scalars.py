@@ -78,6 +78,7 @@ def bounded(
     return found
 
 
+@pytest.mark.few(3)
 def test_every_relation(typed: tuple[str, str], session: Session) -> None:
     """The function form, over columns of known type and over expressions whose types only Spark knows."""
     dtype, untyped = typed
@@ -118,6 +119,7 @@ def made_of(name: str, a: Any, b: Any, c: Any, d: Any) -> tuple[str, str] | None
     return (early, late) if min(b, d) < max(a, c) else None
 
 
+@pytest.mark.few(3)
 def test_functions_of_periods(typed: tuple[str, str], session: Session) -> None:
     dtype, untyped = typed
     names = ("period_intersect", "period_union", "period_gap")
@@ -265,6 +267,7 @@ def test_the_clock_going_forward(spark: SparkSession, session: Session) -> None:
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("a", "b", "c", "d", "delta", "expected"),
     [
@@ -416,6 +419,7 @@ def test_open_ends_stay_open(session: Session, dtype: str, ends: tuple[str, str,
     assert [name for name, value in found.asDict().items() if value is not True] == []
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     "ends",

@@ -87,6 +87,7 @@ def changes(folder: Path, operator: int = 0) -> list[dict[str, Any]]:
     return [json.loads(file.read_text()) for file in sorted(files, key=lambda file: int(file.stem))]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("more", ["", pytest.param("INSTANCE_NOT_IN_WINDOW", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name",
@@ -101,6 +102,7 @@ def test_a_stream_whose_keys_move_gives_the_rows_of_batch(
     assert (numbers[-1] > 2) if name != "broadcast" else not numbers
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: placement of keys (skew)")
 def test_a_query_that_starts_again_has_its_places(session: Session, tmp_path: Path, halves: Callable[[], None]) -> None:
     streamed(session.sql(statement("_h", "/*+ PARTITIONER(fragment) */")), tmp_path)
@@ -141,6 +143,7 @@ JOINS = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("join", ["left overlap", "three", pytest.param("right band", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name",
@@ -158,6 +161,7 @@ def test_a_join_whose_keys_move_gives_the_rows_of_batch(session: Session, tmp_pa
     assert query_figures(query).figures["rows_in"] == inputs * 1_601
 
 
+@pytest.mark.slow
 def test_a_chain_places_the_keys_of_each_operator(session: Session, tmp_path: Path) -> None:
     inner = "SELECT /*+ SWEEP, PARTITIONER(fragment) */ p.k, p.ts, p.v, q.v AS v2 FROM a{0} p "
     inner += f"LEFT JOIN b{{0}} q ON {near('p', 'q')}"
@@ -171,6 +175,7 @@ def test_a_chain_places_the_keys_of_each_operator(session: Session, tmp_path: Pa
     assert query_figures(query).figures["rows_in"] == 2 * 1_601
 
 
+@pytest.mark.slow
 def test_a_join_that_starts_again_has_its_places_and_no_others(
     session: Session, tmp_path: Path, halves: Callable[[], None]
 ) -> None:
@@ -203,6 +208,7 @@ REFUSED_JOINS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", REFUSED_JOINS)
 def test_joins_that_cannot_have_a_partitioner(session: Session, spark: SparkSession, name: str) -> None:
     """The hint is an error at its place; the setting gives way."""
@@ -220,6 +226,8 @@ def test_joins_that_cannot_have_a_partitioner(session: Session, spark: SparkSess
         other.sql(f"SELECT /*+ {asked[:-2]} */ p.k, p.v {body}")
 
 
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "body",
     [
@@ -263,6 +271,8 @@ def test_partitioners_that_a_stream_cannot_have(session: Session, name: str) -> 
     assert caught.value.span is not None
 
 
+@pytest.mark.slow
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("frame", "union"),
     [

@@ -114,6 +114,7 @@ def seeds(first: int, few: int, many: int) -> list[Any]:
     return [*range(first, first + few), *more]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", seeds(0, 12, 48))
 def test_windows_of_one_partitioning(spark: SparkSession, session: Session, seed: int) -> None:
     """They share one exchange and one sort; frames, attributes and union sources differ."""
@@ -128,6 +129,7 @@ def test_windows_of_one_partitioning(spark: SparkSession, session: Session, seed
     check_random_calls(session, rng, tables, windows)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", seeds(100, 6, 24))
 def test_windows_of_several_partitionings(spark: SparkSession, session: Session, seed: int) -> None:
     """Input order breaks ties in each of them, also in those that are computed after another one."""
@@ -145,6 +147,7 @@ def check_random_calls(
     check(session, tables, windows, [(a, place, f"{a.sql} OVER w{place}") for a, place in chosen])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("start", range(0, len(AGGREGATES), 30))
 def test_every_function(spark: SparkSession, session: Session, start: int) -> None:
     """Each function over the same two windows, so that none depends on the luck of the draw."""
@@ -166,6 +169,7 @@ def test_expressions_in_and_around(spark: SparkSession, session: Session, seed: 
     check(session, tables, windows, calls)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_openmldb_compatibility_has_the_same_windows(spark: SparkSession, seed: int) -> None:
     """Every window is ours there, also a ROWS frame without any attribute: input order breaks ties."""

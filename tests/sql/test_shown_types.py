@@ -54,6 +54,7 @@ def compare(session: Session, text: str, plain: str) -> None:
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(ITEMS))
 def test_inner_names_show_in_no_type(session: Session, name: str) -> None:
     text = f"SELECT {ITEMS[name]} FROM shown_a a {{}} JOIN shown_c c {{}} ON a.k = c.k"
@@ -95,6 +96,7 @@ def test_a_scalar_subquery_keeps_its_collation(session: Session) -> None:
     compare(session, text.format("LAST", "ORDER BY d.v"), text.format("LEFT", ""))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("qualify", "where"),
     [

@@ -80,6 +80,7 @@ def compare(got: list[tuple[Any, ...]], want: list[tuple[Any, ...]], tolerance: 
                 assert math.isclose(mine, other, rel_tol=tolerance, abs_tol=tolerance), (ours_row, their_row)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_moments_and_medians_against_spark(
     spark: SparkSession, session: Session, tables: duckdb.DuckDBPyConnection, frame: str
@@ -91,6 +92,7 @@ def test_moments_and_medians_against_spark(
     compare(ours(session, [*calls, *(f"median({column})" for column in COLUMNS)], frame), want, 1e-9)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_medians_and_entropies_against_duckdb(session: Session, tables: duckdb.DuckDBPyConnection, frame: str) -> None:
     calls = ["median(i)", "median(d)", *(f"entropy({column})" for column in ("i", "f", "s"))]

@@ -109,6 +109,7 @@ def figures_of(query: StreamingQuery) -> Mapping[str, int]:
     return found.figures
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in STATEMENTS]
 )
@@ -122,6 +123,7 @@ def test_a_chain_gives_the_rows_of_batch(session: Session, spark: SparkSession, 
     assert found == sorted_rows(session.sql(sql.format("_t").replace("UMJOIN", "").replace("SWEEP", "")))
 
 
+@pytest.mark.slow
 def test_a_result_that_a_query_uses_twice(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """Spark sees no watermark below an exchange that it uses for two operators."""
     text = (
@@ -139,6 +141,7 @@ def test_a_result_that_a_query_uses_twice(session: Session, spark: SparkSession,
     assert streamed(frame.where("k < 2").union(frame.where("k >= 2")), tmp_path / "frame") == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: chains of operators")
 def test_a_view_on_another_statement_and_a_restart(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """The state of both operators goes on; figures are those of the chain."""
@@ -231,6 +234,7 @@ def results(spark: SparkSession, views: Path) -> Iterator[None]:
         spark.catalog.dropTempView(name)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_result_without_a_known_delay_is_refused(session: Session, results: None, name: str) -> None:
     text, message = REFUSED[name]

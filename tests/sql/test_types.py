@@ -41,6 +41,7 @@ def ansi(spark: SparkSession, value: str) -> Iterator[None]:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("call", "dtype"),
     [

@@ -165,6 +165,7 @@ CASES = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.every_spark("multi-way joins")
 @pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize("sql", CASES)

@@ -115,6 +115,7 @@ def hinted(sql: str) -> str:
 QUICK = ("chain of keys", "near in time", "with a table", "two left", "semi without end")
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in STATEMENTS]
 )
@@ -128,6 +129,7 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, spark: SparkSession,
     assert found == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark("streams: multi-way joins")
 def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     sql = STATEMENTS["left"]
@@ -151,6 +153,7 @@ def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: 
     drop_views(spark, *names.values())
 
 
+@pytest.mark.slow
 def test_another_key_is_another_query(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(1, 20)
     for name in NAMES:
@@ -165,6 +168,7 @@ def test_another_key_is_another_query(session: Session, spark: SparkSession, tmp
     drop_views(spark, *(f"{name}_key" for name in NAMES))
 
 
+@pytest.mark.slow
 def test_late_rows_join_nothing_and_state_goes(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(5, 40, keys=3)
     late = (1, rows[0][1], 1000, 1.0, "late")
@@ -267,6 +271,7 @@ def test_without_a_hint_the_joins_are_sparks(session: Session) -> None:
     assert "UMJoinStreamExec" not in plan
 
 
+@pytest.mark.slow
 def test_the_setting_asks_for_the_operator(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     sql = STATEMENTS["near in time"]
     with stream_conf(spark, **{"sqlext.umjoin.strategy": "operator"}):

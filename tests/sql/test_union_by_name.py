@@ -43,6 +43,7 @@ def tables(spark: SparkSession) -> None:
         frame.createOrReplaceTempView(f"by_name_{name}")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "items",
     [
@@ -86,6 +87,7 @@ def test_a_left_table_of_a_last_join_gives_the_names(session: Session) -> None:
     assert sorted(session.sql(text).collect()) == sorted(session.sql(alone).collect())
 
 
+@pytest.mark.slow
 def test_streams_give_the_rows_of_batch(spark: SparkSession, session: Session, tmp_path: Path) -> None:
     text = (
         "SELECT k, ts, v, max(w) OVER win AS w, sum(v) OVER win AS s FROM (SELECT k, ts, v FROM named_aX) "
@@ -104,6 +106,7 @@ def test_streams_give_the_rows_of_batch(spark: SparkSession, session: Session, t
             drop_views(spark, "named_a", "named_b")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("frame", "days"),
     [

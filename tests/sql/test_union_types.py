@@ -151,6 +151,7 @@ def test_rows_are_those_of_the_statement_with_casts(spark: SparkSession, session
     assert max(row["v"] for row in rows) > big  # rows of the sources are in the windows, uncut
 
 
+@pytest.mark.slow
 def test_streams_give_the_rows_of_batch(spark: SparkSession, session: Session, tmp_path: Path) -> None:
     text = (
         "SELECT k, ts, v, max(v) OVER w AS m, count(x) OVER w AS n "

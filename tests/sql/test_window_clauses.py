@@ -123,6 +123,7 @@ def _sorted(frame: Any) -> list[Row]:
     return sorted(frame.collect(), key=lambda row: row.id)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("keys", ["PARTITION BY k", ""], ids=["keys", "one group"])
 @pytest.mark.parametrize(
     "frame",

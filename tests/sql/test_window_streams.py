@@ -76,6 +76,7 @@ UNBOUNDED = (
 )
 
 
+@pytest.mark.few(99)
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
 def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, seed: int) -> None:
     sql = statement(seed)
@@ -95,6 +96,7 @@ SPARKS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_sparks_aggregates_over_a_stream(session: Session, tmp_path: Path) -> None:
     calls = ", ".join(f"{call if ' OVER ' in call else f'{call} OVER w'} AS r{i}" for i, call in enumerate(SPARKS))
     sql = (
@@ -105,11 +107,13 @@ def test_sparks_aggregates_over_a_stream(session: Session, tmp_path: Path) -> No
     assert found == sorted_rows(session.sql(sql.format("_t")))
 
 
+@pytest.mark.slow
 def test_windows_without_a_start_and_with_one(session: Session, tmp_path: Path) -> None:
     found = streamed(session.sql(UNBOUNDED.format("")), tmp_path)
     assert found == sorted_rows(session.sql(UNBOUNDED.format("_t")))
 
 
+@pytest.mark.slow
 def test_a_table_beside_a_stream(session: Session, tmp_path: Path) -> None:
     sql = (
         "SELECT k, ts, sum(v) OVER w AS s, lag(v, 3) OVER w AS l FROM a{0} "
@@ -119,6 +123,7 @@ def test_a_table_beside_a_stream(session: Session, tmp_path: Path) -> None:
     assert found == sorted_rows(session.sql(sql.format("_t")))
 
 
+@pytest.mark.slow
 def test_what_surrounds_the_window_is_sparks(session: Session, tmp_path: Path) -> None:
     sql = (
         "WITH j AS (SELECT a.k, a.ts, a.v, d.name FROM a{0} a JOIN VALUES (1, 'one'), (2, 'two') AS d(k, name) "
@@ -251,6 +256,7 @@ def test_late_rows_are_counted_and_change_nothing(session: Session, spark: Spark
     drop_views(spark, "late")
 
 
+@pytest.mark.slow
 def test_late_rows_come_out_with_their_phase(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(8, 60)
     late, timeless = (1, rows[0][1], 1000, 1.0, "late"), (2, None, 5, 1.0, "timeless")
@@ -292,6 +298,7 @@ def test_late_rows_come_out_with_their_phase(session: Session, spark: SparkSessi
     drop_views(spark, "phased", "plain")
 
 
+@pytest.mark.slow
 def test_a_changed_query_is_refused_by_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(3, 50)
     write_files(tmp_path / "in", rows, 2)

@@ -34,6 +34,7 @@ def _benchmark(name: str) -> tuple[DictCatalog, list[tuple[int, str]]]:
     return DictCatalog(tables), connection.execute(f"SELECT query_nr, query FROM {name}_queries()").fetchall()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "count"), [("tpch", 22), ("tpcds", 99)])
 def test_benchmark_queries_have_sound_plans(name: str, count: int) -> None:
     catalog, queries = _benchmark(name)

@@ -43,6 +43,7 @@ def answers() -> dict[int, list[list[str]]]:
     return {number: [line.split("|") for line in text.splitlines()[1:]] for number, text in found}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_answer(number: int, tpch: Session, answers: dict[int, list[list[str]]]) -> None:
     rows = tpch.sql(TPCH.query(number)).collect()

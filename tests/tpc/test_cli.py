@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sqlext.tpc import BENCHMARKS
-from tests.cli.conftest import Sqlext
 from tests.cli.test_plan import WITHOUT_JAVA, check_tree
+from tests.command_line import Sqlext
 
 Tables = Callable[[str], Path]
 

@@ -36,6 +36,7 @@ def test_files_have_the_types_of_the_schema(name: str, tables: Tables) -> None:
         assert dict(info.columns) == dict(columns)
 
 
+@pytest.mark.few(2)
 @NAMES
 def test_rows_are_the_generators(name: str, tables: Tables) -> None:
     """All of them: counts, and the sums of a column of each type that the cast could have changed."""

@@ -27,6 +27,7 @@ def page(benchmark: Benchmark, number: int) -> str:
     return f"== binary joins ==\n{before}\n\n== TSC ==\n{tree_text(plan.optimized)}\n"
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("benchmark_", "number"), CASES, ids=[f"{case[0].name}-{case[1]}" for case in CASES])
 def test_plan(benchmark_: Benchmark, number: int, request: pytest.FixtureRequest) -> None:
     actual = page(benchmark_, number)

@@ -105,6 +105,7 @@ def test_tpch_key_classes(number: int) -> None:
     assert len(set(places)) == len(places)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "number"), [(one.name, n) for one in BENCHMARKS.values() for n in one.numbers])
 def test_streams_have_the_groups_of_tables(name: str, number: int) -> None:
     plan = planned(name, number, streams=True)
@@ -122,6 +123,7 @@ def short(column: str) -> str:
     return column if relation in ("n1", "n2", "l1", "l2", "l3") else name
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("number", BENCHMARKS["tpcds"].numbers)
 def test_every_from_of_tpcds_has_its_group(number: int) -> None:
     """Where FROMs nest, with nothing but computed columns between them, they may share a group."""

@@ -67,6 +67,7 @@ def tpch(
         yield session
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("number", [pytest.param(n, marks=[] if n == 5 else pytest.mark.slow) for n in JOINS])
 def test_streams_of_tpch_join_as_its_tables(

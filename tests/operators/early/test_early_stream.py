@@ -200,6 +200,7 @@ def replayed(rows: Sequence[Arriving], estimator: str, aggregate: EstimatedAggre
 FOLLOWING = [name for name, kind in ESTIMATORS.items() if kind.follows_arrivals]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in FOLLOWING])
 @pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
 def test_early_rows_are_the_answers_of_the_replay(estimator: str, aggregate: EstimatedAggregate) -> None:

@@ -43,8 +43,9 @@ def same(one: EarlyAnswer, other: EarlyAnswer, scale: float = 1.0) -> bool:
     return close and one.coverage == pytest.approx(other.coverage) and one.reliable == other.reliable
 
 
+@pytest.mark.few(2)
 @every_estimator
-@examples(60)
+@examples(60, share=8)
 @given(PASTS, windows(), AGGREGATES, CONFIDENCES, st.booleans())
 def test_answers_are_defined_and_ordered(
     name: str, past: list[Window], window: Window, aggregate: EstimatedAggregate, confidence: float, repeat: bool
@@ -100,6 +101,7 @@ def test_windows_that_were_always_whole_are_answered_exactly(
     assert answer.coverage == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["none", "ksj", "svi", "mlp", "coverage", "shrink"])
 @examples(40)
 @given(PASTS, windows(), st.sampled_from([0.25, 4.0, 1024.0]))
@@ -111,6 +113,7 @@ def test_sums_follow_the_scale_of_the_values(name: str, past: list[Window], wind
     assert same(plain, scaled, scale)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["none", "ksj", "svi", "coverage", "shrink"])
 @examples(40)
 @given(PASTS, windows())
@@ -120,6 +123,7 @@ def test_counts_are_the_same_with_sides_swapped(name: str, past: list[Window], w
     assert same(plain, swapped)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
 @pytest.mark.parametrize("name", ["coverage", DEFAULT, "svi", "none", "mlp", "ksj"])
 def test_intervals_hold_what_they_promise(name: str, aggregate: EstimatedAggregate) -> None:

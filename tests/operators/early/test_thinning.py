@@ -48,6 +48,7 @@ def learned(name: str, aggregate: EstimatedAggregate) -> object:
     return estimator
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("aggregate", list(EstimatedAggregate))
 def test_coverage_has_no_bias(aggregate: EstimatedAggregate, seed: int) -> None:
@@ -62,6 +63,7 @@ def test_coverage_has_no_bias(aggregate: EstimatedAggregate, seed: int) -> None:
     assert held > 0.92
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_variances_are_those_of_the_draws(seed: int) -> None:
     exact, early = draws(seed)

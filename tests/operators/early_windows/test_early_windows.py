@@ -14,6 +14,7 @@ from sqlext_operators.window.spec import Frame
 from sqlext_operators.window.stream import WindowStreamSpec
 
 from tests.operators.early_windows.row_data import BOUNDS, Row, Run, Step, blocks, operator_of, spec_of
+from tests.properties import examples
 
 END = Step(1 << 40, ())
 NAMES = ("id", "k", "ts", "n0", "m0", "s0", "a0")
@@ -105,6 +106,7 @@ class Twin:
 
 
 @given(st.lists(frames(), min_size=1, max_size=2), steps(), st.data())
+@examples(100, share=8)
 def test_early_rows_hold_what_has_come_and_final_rows_are_the_plain_ones(
     found: list[Frame], given_steps: list[Step], data: st.DataObject
 ) -> None:

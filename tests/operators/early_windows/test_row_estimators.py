@@ -172,6 +172,7 @@ def test_times_are_told_in_bins_and_lengths() -> None:
     assert np.isinf(Lengths.of(Frame("range", None, 0), times, Moment(100, 90, 0)).old).all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("estimator", "case"), [("shrink", CASES[0]), ("coverage", CASES[2]), ("none", CASES[3])])
 def test_intervals_hold_the_truth_about_as_often_as_asked_for(estimator: str, case: tuple[str, int, int]) -> None:
     pairs = simulated(estimator, *case, seconds=110)

@@ -23,6 +23,8 @@ from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 
+from tests.properties import examples
+
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64())])
 KEYS = ("a", "b", "c")
 NOTHING = pa.RecordBatch.from_pylist([], SCHEMA)
@@ -216,6 +218,7 @@ def in_stream(case: Case, stages: Sequence[Stage]) -> Counter[str]:
 
 
 @given(cases())
+@examples(100, share=8)
 def test_a_chain_gives_the_rows_of_batch(case: Case) -> None:
     stages = stages_of(case)
     expected = in_batch(case)

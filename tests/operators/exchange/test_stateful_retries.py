@@ -158,6 +158,7 @@ def run(spec: StreamSpec, folder: Path, seed: int, *, disturbed: bool) -> list[d
     return found
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", STREAMS)
 def test_failed_attempts_change_no_row(tmp_path: Path, name: str, seed: int) -> None:

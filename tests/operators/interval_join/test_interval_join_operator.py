@@ -73,7 +73,7 @@ def exchanged(
     st.sampled_from([64, 4096]),
     st.sampled_from([pa.int64(), pa.timestamp("us"), pa.float64(), pa.decimal128(12, 2)]),
 )
-@examples(200)
+@examples(200, share=8)
 def test_exchange_agrees_with_twin(
     kind: Kind,
     relation: str,
@@ -108,7 +108,7 @@ def test_exchange_agrees_with_twin(
     st.booleans(),
     st.data(),
 )
-@examples(150)
+@examples(150, share=8)
 def test_a_placement_agrees_with_twin(
     kind: Kind,
     relation: str,
@@ -139,7 +139,7 @@ def test_a_placement_agrees_with_twin(
     st.integers(0, 1000),
     st.sampled_from([1, 1 << 20]),
 )
-@examples(150)
+@examples(150, share=8)
 def test_placed_tiles_agree_with_twin(
     kind: Kind,
     relation: str,
@@ -237,6 +237,7 @@ def test_rows_that_match_nothing_are_dropped_or_spread() -> None:
                 assert np.bincount(idle, minlength=PARTITIONS).min() > len(idle) // 6
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", TESTED)
 @pytest.mark.parametrize("relation", ["period_overlaps", "allen_overlaps", "period_contains"])
 @pytest.mark.parametrize("keys", [False, True])

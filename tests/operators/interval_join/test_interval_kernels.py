@@ -91,6 +91,7 @@ def check(
     assert ((right > 0) == expected.any(axis=1)).all()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_relation_on_random_tables(relation: str, values: dict[str, float]) -> None:
     rng = np.random.default_rng(sum(map(ord, relation + name_of(values))))
@@ -103,6 +104,7 @@ def test_relation_on_random_tables(relation: str, values: dict[str, float]) -> N
     check(tables, RELATIONS[relation].passes(**values), conditions, expected, int(rng.integers(1, 3000)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_any_conditions_on_random_tables(seed: int) -> None:
     """Without periods: reversed and empty rows match as the inequalities say; up to five residual comparisons."""

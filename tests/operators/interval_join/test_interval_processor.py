@@ -144,7 +144,7 @@ def joins(draw: st.DrawFn) -> tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordB
 
 
 @given(joins())
-@examples(400)
+@examples(400, share=8)
 def test_any_join_agrees_with_twin(join: tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordBatch, int]) -> None:
     agree(*join)
 

@@ -84,6 +84,7 @@ def test_conditions_are_the_formula(relation: str, values: dict[str, float]) -> 
     assert (of_periods(relation, values) == holds(relation, values, a, b, c, d)).all()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_inverse_is_the_relation_with_the_sides_exchanged(relation: str, values: dict[str, float]) -> None:
     inverse = RELATIONS[relation].inverse
@@ -167,6 +168,7 @@ def found_pairs(item: Pass, values: dict[str, Any]) -> Any:
     return truth((*item.lowers, *item.uppers, *item.residual), **values)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_passes_of_a_relation_are_disjoint_and_complete(relation: str, values: dict[str, float]) -> None:
     a, b, c, d = LEFT[..., 0], LEFT[..., 1], RIGHT[..., 0], RIGHT[..., 1]
@@ -176,6 +178,7 @@ def test_passes_of_a_relation_are_disjoint_and_complete(relation: str, values: d
     assert (total == holds(relation, values, a, b, c, d)).all()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_passes_of_any_conditions_are_disjoint_and_complete(seed: int) -> None:
     """Random conjunctions with shifts, reversed and empty rows, periods that are known on either side or on none."""

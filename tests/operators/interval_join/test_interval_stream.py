@@ -297,7 +297,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), written=st.booleans())
-@examples(300)
+@examples(300, share=8)
 def test_each_step_gives_what_it_decides(case: Case, written: bool) -> None:
     event(case.spec.join.kind)
     check(case, written=written)
@@ -348,6 +348,7 @@ def last_match(relation: str, parameters: dict[str, float], side: Side, time: st
     return None if last >= _EDGE - 1 else last
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("time", ["0", "1"])
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
@@ -382,6 +383,7 @@ def test_a_row_without_a_match_comes_out_when_the_watermark_has_passed_its_last_
     assert not list(store.all())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("first", SIDES)
 @pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
 def test_a_pair_comes_out_with_the_later_of_its_rows(relation: str, parameters: dict[str, float], first: Side) -> None:
@@ -454,14 +456,14 @@ def test_joins_that_are_never_decided_are_no_specification() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind == "full" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+    ("kind", "steps"), [("full", 50), *(pytest.param(kind, 120, marks=pytest.mark.slow) for kind in KINDS)]
 )
-def test_the_state_of_a_long_stream_levels_off(kind: Kind) -> None:
+def test_the_state_of_a_long_stream_levels_off(kind: Kind, steps: int) -> None:
     """Rows live for 20 steps, a few of them for 300: chunks, runs and ids of matched rows stay few."""
     rng = np.random.default_rng(7)
     spec = spec_of(kind, OVERLAPS, ("0", "0"), keys=True, batch_rows=100_000)
     store, sizes, found, rows_of_side = MemoryChunks(), [], Counter[Any](), {}
-    for n in range(120):
+    for n in range(steps):
         blocks = []
         for tag, side in enumerate(SIDES):
             start = np.sort(rng.integers(100 * n, 100 * n + 100, 150))
@@ -486,6 +488,6 @@ def test_the_state_of_a_long_stream_levels_off(kind: Kind) -> None:
     found += tuples(list(spec.stream().step(store, [], LAST, Progress())))
     assert not list(store.all())
     # 2% live for ever, the others a tenth of the stream
-    assert sizes[-1] < 120 * 300 * 0.02 + 300 * 20
+    assert sizes[-1] < steps * 300 * 0.02 + 300 * 20
     sides = [pa.Table.from_batches(rows_of_side[side]).combine_chunks().to_batches()[0] for side in SIDES]
     assert found == tuples(list(join_batches(spec.join, *sides)))

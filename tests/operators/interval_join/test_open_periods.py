@@ -322,7 +322,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), written=st.booleans())
-@examples(150)
+@examples(150, share=8)
 def test_each_step_gives_the_pairs_that_it_decides(case: Case, written: bool) -> None:
     event(case.spec.join.kind)
     check(case, written=written)
@@ -393,6 +393,7 @@ DECIDING = {
 _GRID = np.array([(start, end) for start in range(7) for end in range(start + 1, 8)])
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
 def test_a_pair_comes_out_with_the_event_that_decides_it(relation: str, parameters: dict[str, float]) -> None:
     """With one event time in each step; and with whole rows when the later one comes."""
@@ -417,6 +418,7 @@ def test_a_pair_comes_out_with_the_event_that_decides_it(relation: str, paramete
             assert [one.total() for one in pairs] == [0, 1, 0]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
 def test_pairs_come_out_when_the_sweep_of_the_paper_gives_them(relation: str, parameters: dict[str, float]) -> None:
     """`SweepStream` over the same events in the order of time, and the same watermarks. If epsilon is given, a sweep
@@ -527,6 +529,7 @@ def test_open_periods_that_no_stream_has_are_no_specification() -> None:
         replace(spec, join=replace(spec.join, kind="left"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("relation", ["period_overlaps", "period_contains", "allen_equals"])
 def test_the_state_of_a_long_stream_levels_off(relation: str) -> None:
     """A hundred steps with many keys; a few periods stay open for long. All pairs are those of the whole periods."""

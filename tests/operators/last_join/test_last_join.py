@@ -161,7 +161,7 @@ def text(item: Any) -> str:
 
 
 @given(cases(), st.lists(st.integers(0, 12), max_size=3))
-@examples(400)
+@examples(400, share=8)
 def test_processor_agrees_with_twin(case: Case, cuts: list[int]) -> None:
     expected = reference.last_join(case.spec, case.left, case.rights)
     assert list(map(same, run(case, cuts))) == list(map(same, expected))
@@ -180,6 +180,7 @@ def test_find_gives_the_codes_of_encode_and_remembers_nothing(kinds: tuple[str, 
     assert len(codes) == 4
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("operators", [("<",), (">=",), ("<", ">"), ("<>",), ("=",)])
 def test_scans_of_long_groups(operators: tuple[Operator, ...], descending: bool) -> None:
@@ -206,6 +207,7 @@ def test_scans_of_long_groups(operators: tuple[Operator, ...], descending: bool)
     assert list(zip(*(column.to_pylist() for column in joined.columns), strict=True)) == expected
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("kind", ORDERS)

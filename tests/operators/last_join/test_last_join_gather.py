@@ -116,7 +116,7 @@ def test_gather_agrees_with_twin(
 
 
 @given(st.tuples(st.booleans(), st.booleans()), st.integers(0, 2), st.integers(0, 1000), st.data())
-@examples(100)
+@examples(100, share=8)
 def test_a_placement_agrees_with_twin(null_safe: tuple[bool, bool], keys: int, seed: int, data: st.DataObject) -> None:
     spec = spec_of(null_safe, keys, 2)
     left, others = rows_of(LEFT, 30, seed), [rows_of(RIGHT, 30, seed + 1), rows_of(RIGHT, 30, seed + 2)]

@@ -79,7 +79,7 @@ def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-@examples(60)
+@examples(60, share=8)
 @given(
     rows=st.tuples(ROWS, ROWS),
     keys=st.booleans(),
@@ -140,10 +140,10 @@ def test_nan_covers_nothing_and_infinity_does() -> None:
     assert computed(spec_of("gaps", keys=False, kind=pa.float64()), [batch]) == [(-3.0, 5.0)]
 
 
-def test_one_long_key_is_swept_in_pieces_from_disk() -> None:
-    count = 8_000
+@pytest.mark.parametrize("count", [1_500, pytest.param(8_000, marks=pytest.mark.slow)])
+def test_one_long_key_is_swept_in_pieces_from_disk(count: int) -> None:
     batch = batch_of([("a", i, count + i) for i in range(count)], pa.int64())
-    sizes = {"memory_bytes": 20_000, "piece_rows": 1_000}
+    sizes = {"memory_bytes": count * 5 // 2, "piece_rows": count // 8}
     assert computed(spec_of("normalize", keys=True, kind=pa.int64()), [batch], **sizes) == [("a", 0, 2 * count - 1)]
     steps = computed(spec_of("concurrent", keys=True, kind=pa.int64()), [batch], **sizes)
     rising = [("a", i, i + 1, i + 1) for i in range(count)]

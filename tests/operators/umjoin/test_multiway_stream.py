@@ -255,7 +255,7 @@ def cases(draw: st.DrawFn, *, close: bool = False) -> Case:
 
 
 @given(case=cases())
-@examples(100)
+@examples(100, share=8)
 def test_every_micro_batch_gives_what_has_come(case: Case) -> None:
     kinds = sorted({item.kind for item in case.spec.join.inputs})
     event(f"{'+'.join(kinds)}: {'rows' if check(case) else 'no rows'}")
@@ -292,7 +292,7 @@ def test_inner_inputs_that_times_join_have_keys_with_a_semi_input_alone(seed: in
 
 
 @given(case=cases(close=True))
-@examples(100)
+@examples(100, share=8)
 def test_rows_stay_as_long_as_others_need_them(case: Case) -> None:
     check(case)
 

@@ -87,7 +87,7 @@ def found_of(
 
 
 @given(joins(), st.data())
-@examples(100)
+@examples(100, share=8)
 def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], data: st.DataObject) -> None:
     spec, tables = join
     shares = tuple(data.draw(st.integers(1, 3)) for _ in range(spec.classes))
@@ -97,7 +97,7 @@ def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordB
 
 
 @given(joins(shared=True), st.data())
-@examples(100)
+@examples(100, share=8)
 def test_a_placement_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], data: st.DataObject) -> None:
     """One inner input is split, the others are copied; all by one of the shared keys."""
     spec, tables = join

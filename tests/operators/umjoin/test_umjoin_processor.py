@@ -18,7 +18,7 @@ from tests.properties import examples
 
 
 @given(joins(), st.sampled_from([1, 2, 7, 1000]), st.sampled_from([1, 3, 16_384]))
-@examples(300)
+@examples(300, share=8)
 def test_join_agrees_with_twin(
     join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], batch_rows: int, bindings: int
 ) -> None:

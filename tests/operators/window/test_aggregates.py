@@ -98,6 +98,7 @@ def test_empty_frames(name: str) -> None:
     assert evaluate(name, *columns, constants=constants) == [wanted] * 2
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("odd", [1e300, math.inf, math.nan])
 @pytest.mark.parametrize("name", ["corr", "covar_pop", "regr_slope", "skewness", "kurtosis", "product"])
 def test_values_that_have_left_leave_no_trace(name: str, odd: float) -> None:

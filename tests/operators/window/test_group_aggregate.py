@@ -59,7 +59,7 @@ def calls_and_rows(draw: st.DrawFn, function: str | None = None) -> tuple[tuple[
 
 
 @pytest.mark.parametrize("function", GROUPED)
-@examples(40)
+@examples(40, share=8)
 @given(st.data())
 def test_one_row_a_group(function: str, data: st.DataObject) -> None:
     calls, rows, places = data.draw(calls_and_rows(function))
@@ -87,6 +87,7 @@ def test_every_row(drawn: tuple[tuple[Call, ...], list[Line], list[int]]) -> Non
         assert all(value is None for i, value in enumerate(whole) if i not in ends)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("function", GROUPED)
 def test_no_rows(function: str) -> None:
     """What a group without rows gives, as the twin says for an empty frame."""

@@ -60,7 +60,7 @@ def routers_of(spec: WindowOperatorSpec, placement: Placement, inputs: int, *, s
 
 
 @given(rows_of_inputs, frames(), st.sampled_from([1, 300, 1 << 20]), st.booleans(), st.data())
-@examples(300)
+@examples(300, share=8)
 def test_a_placement_changes_no_row(
     inputs: list[list[tuple[Any, ...]]], frame: Frame, memory: int, one_task: bool, data: st.DataObject
 ) -> None:

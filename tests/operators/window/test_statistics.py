@@ -113,6 +113,7 @@ def test_nth_value_where(n: int, result: list[str | None]) -> None:
     assert evaluate("nth_value_where", values, Frame("rows", -2, 0), n, where=where) == result
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("n", [1, 3, 40, -1, -3, -40])
 @pytest.mark.parametrize("pieces", [1, 3, 100])
 def test_nth_value_where_keeps_no_rows(n: int, pieces: int) -> None:
@@ -123,6 +124,7 @@ def test_nth_value_where_keeps_no_rows(n: int, pieces: int) -> None:
         assert got == (None if abs(n) > len(matches) else matches[n - 1 if n > 0 else n])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("odd", [1e16, 1e300, -1e300, math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize(("function", "constants"), [("stddev", ()), ("median", ()), ("ew_avg", (0.25,))])
 def test_values_that_have_left_leave_no_trace(odd: float, function: str, constants: tuple[Scalar, ...]) -> None:
@@ -141,6 +143,7 @@ def test_drawdown_after_infinities() -> None:
     assert found[5] == 0.5
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("offset", [0, 2**30, 2**52, -(2**62)])
 @pytest.mark.parametrize("width", [2, 50, 3000])
 def test_variance_of_large_integers(offset: int, width: int) -> None:
@@ -186,6 +189,7 @@ def test_variance_of_infinities_and_overflow_as_in_spark() -> None:
     assert evaluate("stddev", [1.7e308, -1.7e308], UNBOUNDED)[1] == math.inf
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("alpha", [1e-12, 1e-4, 0.01, 0.5, 0.97, 1])
 @pytest.mark.parametrize("width", [3, 700])
 def test_weighted_means_of_long_windows(alpha: float, width: int) -> None:
@@ -268,6 +272,7 @@ def test_entropy_does_not_drift() -> None:
         assert found[i] == pytest.approx(math.fsum(c / total * math.log2(total / c) for c in counts), abs=1e-14)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("function", ["sum", "stddev", "median", "entropy", "ew_avg", "drawdown"])
 @pytest.mark.parametrize("frame", [UNBOUNDED, Frame("rows", -300, 0), Frame("range", 5, 900, True, True)])
 def test_cuts_change_no_bit(function: str, frame: Frame) -> None:

@@ -37,6 +37,7 @@ def wires(seed: int) -> list[pa.RecordBatch]:
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("memory_bytes", [1 << 20, 1, 4_000])
 @pytest.mark.parametrize("seed", range(3))
 def test_ties_follow_the_column(seed: int, memory_bytes: int) -> None:
@@ -66,6 +67,7 @@ def keyed_rows(seed: int, first: int, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("memory_bytes", [1 << 20, 1, 4_000])
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("nulls_first", [False, True])

@@ -125,6 +125,7 @@ COUNTING = sorted(
 FRAMES = (Frame("rows", None, 0), Frame("rows", -3, 0), Frame("range", -2, 1, end_following=True))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "place"), COUNTING)
 @pytest.mark.parametrize("frame", FRAMES, ids=["unbounded", "rows", "range"])
 def test_the_largest_numbers_count_as_any_that_is_larger_than_the_window(name: str, place: int, frame: Frame) -> None:

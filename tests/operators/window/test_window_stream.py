@@ -158,7 +158,7 @@ LIMITS = st.sampled_from([0, 4, 1000])
 
 
 @given(case=cases(), condense_from=LIMITS)
-@examples(60)
+@examples(60, share=8)
 def test_stream_equals_batch(case: Case, condense_from: int) -> None:
     check(case, condense_from)
 
@@ -219,7 +219,7 @@ def summed_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=summed_cases())
-@examples(60)
+@examples(60, share=8)
 def test_condensed_windows_equal_batch(case: Case) -> None:
     check(case, 0)
 

@@ -34,7 +34,7 @@ from tests.operators.window.window_data import (
 )
 from tests.properties import examples
 
-SETTINGS = examples(150)
+SETTINGS = examples(150, share=8)
 
 
 def run(
@@ -181,6 +181,7 @@ def every_frame() -> list[Frame]:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("places", [[], [*range(len(TIES))]], ids=["whole", "row by row"])
 def test_every_frame(places: list[int]) -> None:
     """Membership in every kind of frame on one sequence, all rows at once and one row a piece."""
@@ -202,7 +203,7 @@ def test_several_windows(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
-@examples(40)
+@examples(40, share=8)
 @given(st.data())
 def test_function(function: str, data: st.DataObject) -> None:
     """Each function over each type it takes, with any frame."""

@@ -66,6 +66,7 @@ SHAPES: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("shape", list(SHAPES))
 def test_pyarrow_reads_what_spark_reads(spark: SparkSession, files: str, shape: str) -> None:
     frame = SHAPES[shape](spark.read.parquet(files))
@@ -168,6 +169,7 @@ LEFT_TO_SPARK: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("shape", list(LEFT_TO_SPARK))
 def test_other_shapes_are_left_to_spark(spark: SparkSession, files: str, shape: str) -> None:
     assert parquet_scan(LEFT_TO_SPARK[shape](spark.read.parquet(files)), 4) is None

@@ -145,6 +145,7 @@ READERS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("reader", list(READERS))
 def test_every_reader_tells_between_two_actions(spark: SparkSession, tmp_path: Path, reader: str) -> None:
     sql, config = READERS[reader]

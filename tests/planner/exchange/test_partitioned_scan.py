@@ -79,6 +79,7 @@ def days(tmp_path: Path) -> str:
     return str(tmp_path / "days")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", list(VALUES))
 def test_values_of_each_type(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
@@ -114,6 +115,7 @@ PRUNED: dict[str, tuple[str, int]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", list(PRUNED))
 @pytest.mark.parametrize("storage", ["folder", "table"])
 def test_conditions_on_partition_columns_choose_files(spark: SparkSession, days: str, name: str, storage: str) -> None:
@@ -138,6 +140,7 @@ LEFT_TO_SPARK: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", list(LEFT_TO_SPARK))
 def test_other_conditions_are_left_to_spark(spark: SparkSession, days: str, shape: str) -> None:
     assert scan_of(LEFT_TO_SPARK[shape](spark.read.parquet(days))) is None

@@ -135,6 +135,7 @@ def caches(tmp_path: Path) -> list[ChunkCache]:
     return [ChunkCache(tmp_path / "chunks"), ChunkCache(tmp_path / "chunks"), ChunkCache(None, limit=0)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seconds", [1, 30, 300])
 @pytest.mark.parametrize("condense_from", [0, 10**9])
 def test_equals_batch(caches: list[ChunkCache], seconds: int, condense_from: int) -> None:

@@ -116,6 +116,7 @@ FOUND = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("condition", FOUND)
 def test_logic_is_found_by_windows(duck: duckdb.DuckDBPyConnection, condition: str) -> None:
     assert same_pairs(duck, condition)

@@ -140,6 +140,7 @@ def union(texts: Iterable[str]) -> str:
 
 
 # Every strategy is in `make test`; variations of the exchange on all kinds are for `make test-all`.
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=pytest.mark.slow) if form in ("single", "disk") else form for form in FORMS]
 )
@@ -151,6 +152,7 @@ def test_every_kind_with_and_without_keys(spark: Spark, tables: SparkCatalog, fo
     assert ours(spark, sql, tables, FORMS[form]) == ordered(spark.sql(sql))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", ["tiles", "broadcast"])
 def test_every_type_and_condition(spark: Spark, tables: SparkCatalog, form: str) -> None:
     sql = union(

@@ -84,6 +84,7 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
     return own[name].plan(exchange)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
 @given(
     kind=st.sampled_from(KINDS),
@@ -94,7 +95,7 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
     memory=st.sampled_from([1, 1 << 20]),
     data=st.data(),
 )
-@examples(60)
+@examples(60, share=8)
 def test_every_partitioner_agrees_with_the_twin(
     name: str,
     kind: Kind,

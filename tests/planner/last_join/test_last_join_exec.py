@@ -150,6 +150,7 @@ MATCHES = [
 ]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("settings", FORMS, ids=lambda settings: "-".join(settings.values()) or "auto")
 def test_every_form_agrees_with_brute_force(spark: Spark, settings: dict[str, str]) -> None:
     left, right = table(1, 40), table(2, 60)
@@ -161,6 +162,7 @@ def test_every_form_agrees_with_brute_force(spark: Spark, settings: dict[str, st
         assert run(spark, node, **settings) == ordered(twin(match, left, right)), match
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("counts", [(0, 5), (5, 0), (0, 0)])
 @pytest.mark.parametrize("settings", FORMS[:4], ids=lambda settings: "-".join(settings.values()))
 def test_empty_sides(spark: Spark, counts: tuple[int, int], settings: dict[str, str]) -> None:
@@ -231,6 +233,7 @@ def test_several_right_sides_of_different_forms(spark: Spark) -> None:
     assert run(spark, node) == ordered(expected)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operator", [">=", ">", "<=", "<"])
 def test_as_of_joins_of_duckdb_and_spark_agree(spark: Spark, operator: str) -> None:
     """Unique (k, ts) for DuckDB, and no NULL ts (its as-of join gives such left rows a match); Spark's takes ties too,
@@ -303,6 +306,7 @@ VALUES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("left", "right"), TYPE_PAIRS)
 def test_key_and_comparison_types_compare_as_in_spark(spark: Spark, left: str, right: str) -> None:
     frames = [
@@ -330,6 +334,7 @@ EVERY_TYPE = """
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("extra", ["parse_json('{\"a\": [1, null]}') var", "array(interval 1 month) span"])
 @pytest.mark.parametrize("settings", FORMS[:4], ids=lambda settings: "-".join(settings.values()))
 def test_every_type_passes_through(spark: Spark, settings: dict[str, str], extra: str) -> None:

@@ -29,6 +29,7 @@ HOUR = Bound("preceding", 1, "h")
 NOW = Bound("preceding", 0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RELATIONS)
 def test_every_relation_has_a_picture(name: str) -> None:
     row = RELATIONS[name]

@@ -93,6 +93,7 @@ def test_there_are_many_queries_with_names_of_their_own() -> None:
     assert len({query.name for query in QUERIES}) == len(QUERIES)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("query", QUERIES, ids=[re.sub(r"\W+", "-", query.name) for query in QUERIES])
 def test_lowered_rows_are_sparks(query: Query, spark: SparkSession, catalog: Catalog) -> None:
     """With all rules and with none, so that a failure shows whether a rule or the lowering is wrong."""

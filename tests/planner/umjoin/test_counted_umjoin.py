@@ -47,7 +47,7 @@ def rows_of(case: Case, node: Aggregate, connection: duckdb.DuckDBPyConnection) 
 
 
 @given(cases())
-@examples(200)
+@examples(200, share=8)
 def test_rows_are_those_of_the_aggregate_over_joined_rows(connection: duckdb.DuckDBPyConnection, case: Case) -> None:
     found = counted(case.node)
     if found is None:

@@ -44,7 +44,7 @@ def check(case: Case, connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @given(cases())
-@examples(300)
+@examples(300, share=8)
 def test_rows_are_those_of_the_aggregate_over_joined_rows(connection: duckdb.DuckDBPyConnection, case: Case) -> None:
     check(case, connection)
 

@@ -92,6 +92,7 @@ STAR = (equal("a.i", "b.j"), equal("b.j", "c.h"))
 TRIANGLE = (equal("a.i", "b.i"), equal("b.j", "c.j"), equal("c.i", "a.j"))
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("form", SETTINGS)
 def test_shared_key_and_hypercube(spark: Spark, form: str) -> None:
     members: dict[str, tuple[MemberKind, Expression | None]] = {
@@ -121,6 +122,7 @@ MEMBERS: dict[str, Expression | None] = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("kind", ["left", "semi", "anti"])
 def test_every_kind_of_member(spark: Spark, kind: MemberKind) -> None:
     payload = "a.id b.id d.id" if kind == "left" else "a.id b.id"
@@ -169,6 +171,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_types_that_compare(spark: Spark, ansi: str) -> None:
     before = spark.conf.get("spark.sql.ansi.enabled")

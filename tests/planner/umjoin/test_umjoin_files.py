@@ -42,6 +42,7 @@ def rows_of(frame: DataFrame) -> Counter[tuple[object, ...]]:
     return Counter(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_rows_are_those_of_spark_and_of_the_exchange(spark: SparkSession, folder: Path, sql: str) -> None:
     sessions = {

@@ -91,6 +91,7 @@ def joins(draw: st.DrawFn) -> UMJoin:
 SOME = st.lists(joins(), min_size=4, max_size=4)
 
 
+@pytest.mark.slow
 @examples(8, phases=[Phase.generate])
 @given(nodes=SOME)
 def test_all_strategies_agree_on_random_joins(spark: Spark, nodes: list[UMJoin]) -> None:

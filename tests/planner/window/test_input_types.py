@@ -80,6 +80,7 @@ def answer(function: str, types: list[pa.DataType], place: int, texts: list[str]
     return TWINS[function](View(rows, rows, tuple(types), constants))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
 def test_a_function_that_compares_takes_no_collation(function: str) -> None:
     """What is accepted gives the same for texts that are equal under the collation, but for their case."""

@@ -98,6 +98,7 @@ SCHEMA = "k string, ts bigint, v bigint"
 FIVE = WindowFrame("range", Bound("preceding", 5), CURRENT_ROW)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("counts", [(40, 60, 10), (40, 0, 0), (0, 20, 1), (1, 1, 1)])
 @pytest.mark.parametrize("settings", [{}, {"partitions": "3", "targetPartitionBytes": "1", "maxPieceRows": "7"}])
 def test_rows_agree_with_brute_force(spark: Spark, counts: tuple[int, ...], settings: dict[str, str]) -> None:
@@ -152,6 +153,7 @@ PAYLOAD = """
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai"])
 @pytest.mark.parametrize("settings", [{}, {"partitions": "2", "targetPartitionBytes": "1", "maxPieceRows": "1"}])
 def test_every_type_passes_through(spark: Spark, zone: str, settings: dict[str, str]) -> None:
@@ -173,6 +175,7 @@ def test_every_type_passes_through(spark: Spark, zone: str, settings: dict[str, 
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "literal",
     [

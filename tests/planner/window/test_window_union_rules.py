@@ -47,6 +47,7 @@ def run(sql: str, optimizer: RuleExecutor, spark: SparkSession) -> tuple[PlanTra
     return trace, execute_cached(plan_physical(trace.final, Config()), ExecutionContext(spark))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "rule", "sql"), CASES, ids=[re.sub(r"\W+", "-", case[0]) for case in CASES])
 def test_rules_keep_the_rows(name: str, rule: str, sql: str, spark: SparkSession, tables: None) -> None:
     (_, plain), (trace, optimized) = run(sql, RuleExecutor(()), spark), run(sql, Optimizer(), spark)

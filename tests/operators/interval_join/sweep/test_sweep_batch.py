@@ -14,6 +14,7 @@ from tests.operators.interval_join.sweep.sweep_data import CASES, columns, inter
 FAR = [LEAST, LEAST + 1, -1, 0, 1, GREATEST - 1, GREATEST]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_ends_of_int64(relation: str, values: dict[str, float]) -> None:
     """An open end is the greatest int64; shifts saturate there."""

@@ -52,6 +52,7 @@ def _holds(relation: str, values: dict[str, float], starts: Any, ends: Any, othe
     return found
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_both_algorithms_find_the_pairs_of_the_formula(relation: str, values: dict[str, float]) -> None:
     rng = np.random.default_rng(sum(map(ord, relation + name_of(values))))
@@ -83,6 +84,7 @@ def test_both_algorithms_find_the_pairs_of_the_formula(relation: str, values: di
         assert batches.dropped_right == np.count_nonzero(others >= other_ends)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_without_keys_and_with_the_twin_of_the_iterators(relation: str, values: dict[str, float]) -> None:
     rng = np.random.default_rng(len(relation) + len(name_of(values)))
@@ -155,6 +157,7 @@ def test_the_table_has_a_row_for_each_relation() -> None:
     assert list(ROWS) == list(RELATIONS)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_the_table_has_a_sweep_for_each_derived_pass(relation: str, values: dict[str, float]) -> None:
     """And tests nothing after the sweep where a pass need not; their pairs are compared above."""

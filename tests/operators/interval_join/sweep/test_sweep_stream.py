@@ -44,6 +44,7 @@ def rows(rng: np.random.Generator) -> list[reference.Interval]:
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("relation", "values"), CASES, ids=name_of)
 def test_any_cut_gives_the_same_pairs(relation: str, values: dict[str, float]) -> None:
     rng = np.random.default_rng(len(relation) * 31 + len(name_of(values)))

@@ -23,7 +23,7 @@ EVERYWHERE = StreamPlacement.first(Placement(BUCKETS, (tuple(range(BUCKETS)),)))
 
 
 @given(case=cases())
-@examples(100)
+@examples(100, share=8)
 def test_every_step_gives_what_one_bucket_gives(case: Case) -> None:
     opened = [side for side in SIDES if case.spec.side(side).open is not None]
     assume(len(opened) == 1 and not case.spec.join.decides(opened[0]))

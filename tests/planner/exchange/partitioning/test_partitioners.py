@@ -49,6 +49,7 @@ def check(plan: PartitionPlan, demand: Demand, rows: list[Row], partitions: int)
                     assert home_of(plan, owner) in sent[other]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PLACING)
 @given(data=st.data())
 def test_moved_rows_are_those_sent_and_matches_meet_once(name: str, data: st.DataObject) -> None:
@@ -170,6 +171,7 @@ def test_why_there_is_no_plan() -> None:
     assert found == Refused("time_range", "the inputs have no column of times")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", PARTITIONERS)
 @pytest.mark.parametrize("rows", [[[], []], [[(0, 5)], []], [[], [(0, 5)] * 3], [[(2, 1)] * 9, [(2, 1)] * 9]])
 def test_few_rows_one_key_and_no_rows(name: str, rows: list[list[tuple[int, int]]]) -> None:

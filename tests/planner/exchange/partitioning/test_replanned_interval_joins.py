@@ -109,7 +109,7 @@ PLACES = st.lists(placements(LONG), min_size=1, max_size=4)
 
 
 @given(case=cases(), places=PLACES, data=st.data())
-@examples(70)
+@examples(70, share=8)
 def test_joins_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 
@@ -203,6 +203,7 @@ LAST_MATCHES = [
 ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("alternatives", "time", "owned"), LAST_MATCHES)
 def test_a_row_is_owned_where_its_oldest_match_is(
     alternatives: tuple[tuple[Condition, ...], ...], time: str, owned: Side
@@ -214,6 +215,7 @@ def test_a_row_is_owned_where_its_oldest_match_is(
     assert [check(case, [place]) for place in everywhere()] == [2] * BUCKETS
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("alternatives", "time", "owned"), LAST_MATCHES)
 def test_the_last_match_of_a_row_is_copied_to_its_owner(
     alternatives: tuple[tuple[Condition, ...], ...], time: str, owned: Side

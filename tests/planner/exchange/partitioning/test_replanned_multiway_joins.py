@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), places=PLACES, data=st.data())
-@examples(60)
+@examples(60, share=8)
 def test_joins_whose_keys_move_equal_brute_force(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 

@@ -58,7 +58,7 @@ def moving_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=moving_cases(), places=st.lists(placements(pa.int32()), min_size=1, max_size=4), data=st.data())
-@examples(60)
+@examples(60, share=8)
 def test_streams_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 

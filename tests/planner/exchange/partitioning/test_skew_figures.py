@@ -70,6 +70,7 @@ def halo_rows(plan: PartitionPlan, keys: int, skew: float, half: int) -> int:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("keys", "skew", "half", "figures"), FIGURES)
 def test_moved_rows(keys: int, skew: float, half: int, figures: tuple[int, ...]) -> None:
     """Within 1 % of the figures. Of time ranges the copies: within a tenth, four standard deviations of their number,
