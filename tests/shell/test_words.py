@@ -8,13 +8,13 @@ from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.window.functions import FUNCTIONS
 
 from sqlext.cli.shell.help import SqlExtLexer, clauses_of, functions, keywords
-from sqlext.syntax.clauses import CLAUSES, Clause
+from sqlext.syntax.clauses import CLAUSES, DocumentedClause
 from sqlext.syntax.hint_nodes import HintCall
 from sqlext.syntax.parser import parse
 
 
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.name)
-def test_the_example_of_a_clause_has_it(clause: Clause) -> None:
+def test_the_example_of_a_clause_has_it(clause: DocumentedClause) -> None:
     statement = parse(clause.example.removeprefix("EXPLAIN ANALYZE "))
     hints = [] if statement.ast is None else list(statement.ast.find_all(HintCall))
     assert statement.uses_extension or any(hint.is_ours for hint in hints)

@@ -171,21 +171,21 @@ def test_a_file_that_changes_while_a_statement_is_planned(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver reads files too: those of a side that it broadcasts."""
-    from sqlext_planner.interval_join import broadcast as interval_join_broadcast
+    from sqlext_planner.interval_join import execution as interval_join_execution
 
     session = Session(spark, config={"sqlext.intervalJoin.strategy": "broadcast"})
     for name in "ab":
         write(tmp_path / f"{name}.parquet")
         session.register(name, tmp_path / f"{name}.parquet")
-    real = interval_join_broadcast._collected
+    real = interval_join_execution._collected
 
     def changed(*args: object) -> bytes:
         for name in "ab":
             other_row_groups(tmp_path / f"{name}.parquet")
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(interval_join_broadcast, "_READING_TASKS", 0)
-    monkeypatch.setattr(interval_join_broadcast, "_collected", changed)
+    monkeypatch.setattr(interval_join_execution, "_READING_TASKS", 0)
+    monkeypatch.setattr(interval_join_execution, "_collected", changed)
     with pytest.raises(ConfigurationError, match="has changed since") as caught:
         session.sql("SELECT a.id, b.id FROM a JOIN b ON PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)")
     assert "run the statement again" in str(caught.value.help)

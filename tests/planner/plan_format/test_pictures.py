@@ -14,7 +14,7 @@ from sqlext_operators.window import reference
 from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.relation_sets import LEFT, LINE, Placements, Reach
+from sqlext_planner.periods.relation_sets import LEFT, LINE, EndReach, Placements
 from sqlext_planner.plan_format.pictures.frames import frame_picture, frame_samples, members
 from sqlext_planner.plan_format.pictures.join_graph import class_name
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
@@ -66,7 +66,7 @@ def test_ranges_are_open_closed_or_without_end() -> None:
         False,
     )
     during = Placements(RELATIONS["period_contains"].terms)
-    assert during.reach("c") == Reach(LEFT["a"], LEFT["b"], with_high=False)
+    assert during.reach("c") == EndReach(LEFT["a"], LEFT["b"], with_high=False)
     assert len(overlaps.allen) == 9
     assert {"before", "after", "meets", "met_by"}.isdisjoint(overlaps.allen)
 
