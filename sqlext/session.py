@@ -13,7 +13,7 @@ from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError, statement
 from sqlext_planner.spark.session import check_version, is_stopped, settings_changed, substituted, use_own_python
 from sqlext_planner.spark.session import settings as settings_of
-from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews
+from sqlext_planner.spark.tables import VIEW_SETTINGS, TemporaryViews
 
 from sqlext.run.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
 from sqlext.run.passthrough_cache import PassthroughCache

@@ -112,7 +112,7 @@ def _directive(case: Case, name: str, value: str, tables: dict[str, dict[str, st
 
 def run_case(case: Case) -> tuple[str, PlanTrace | None]:
     """What the case prints, and the optimizer's trace."""
-    from sqlext.analyzer import analyze
+    from sqlext.analyzer.queries import analyze
     from sqlext.catalog import DictCatalog
     from sqlext.syntax.parser import parse
 

@@ -26,8 +26,7 @@ from sqlext_planner.optimizer.rules import (
     remove_no_op_project,
     simplify_outer_join,
 )
-from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.subquery import refuse_left_over
+from sqlext_planner.relational.logical_plan import LogicalPlan, refuse_left_over
 from sqlext_planner.umjoin.tsc import tsc
 from sqlext_planner.window.rules import merge_window_unions
 

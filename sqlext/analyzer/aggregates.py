@@ -22,13 +22,12 @@ from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
 from sqlext.analyzer import calls, subquery_plans
-from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError, Scope
 from sqlext.analyzer.definitions import Definitions, SelectBlock
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_function
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import WRAPPERS, Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.ordering import arrange, ordering
-from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import native_window
 from sqlext.syntax.calls import is_group_call
 from sqlext.syntax.spans import NoPlaceError, span_of

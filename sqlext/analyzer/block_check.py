@@ -22,10 +22,9 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 
 from sqlext.analyzer import periods, subqueries
-from sqlext.analyzer.context import Context, Env, LeftToSparkError
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Scope, Visible
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.items import Item, own_nodes
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.calls import is_group_call
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import NoPlaceError, span_of

@@ -19,10 +19,9 @@ from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlglot import exp
 
 from sqlext.analyzer import hints, joins, periods, subquery_plans
-from sqlext.analyzer.context import Context, Env
+from sqlext.analyzer.context import Context, Env, Scope, Visible
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.parser import extension_nodes
 from sqlext.syntax.spans import NoPlaceError, span_of
 from sqlext.syntax.sql_settings import string_literal

@@ -23,9 +23,8 @@ from sqlext.analyzer.call_forms import (
     several,
     takes_ignore_null,
 )
-from sqlext.analyzer.context import Context
+from sqlext.analyzer.context import Context, suggestions
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.scope import suggestions
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.sql_settings import is_string, string_value

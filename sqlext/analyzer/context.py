@@ -1,24 +1,222 @@
-"""What an analysis carries with it: the text, the catalog, unique names, the visible CTEs."""
+"""What an analysis carries with it: the text, the catalog, unique names, the visible CTEs, and the scope.
+
+The scope says which columns a part of a statement can see, and what a name in it means.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.periods.predicates import EmptyPeriods
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlglot import exp
 
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 if TYPE_CHECKING:
     from sqlext.analyzer.edits import Edit
     from sqlext.analyzer.expressions import ExpressionBuilder
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A column as the statement sees it.
+
+    `qualifier` is what may come before the name, outermost first: ("sales", "orders"), ("o",) or ().
+    `qualified_only` columns can only be written ``o.k`` or ``o.*`` (the sides of USING (k)).
+    `database` is the current one, which may come before an alias or a table written without it (OpenMLDB mode);
+    `foreign` columns belong to a table of another database, which has to be named (``db2.o.k``).
+    """
+
+    qualifier: tuple[str, ...]
+    name: str
+    column: Column
+    dtype: str | None = None
+    qualified_only: bool = False
+    database: str = ""
+    foreign: bool = False
+
+    @property
+    def may_have_fields(self) -> bool:
+        """Whether a field of the column may be named: its type is nested or unknown."""
+        return self.dtype is None or self.dtype.startswith(("struct<", "array<", "map<", "variant"))
+
+    def answers(self, qualifier: tuple[str, ...], fold: Callable[[str], str]) -> bool:
+        """Whether `qualifier`, folded, names this column's table, fully or by its last parts."""
+        mine = tuple(map(fold, self.qualifier))
+        if self.foreign:
+            return qualifier == mine
+        if self.database and len(mine) == 1:
+            mine = (fold(self.database), *mine)
+        return bool(qualifier) and mine[-len(qualifier) :] == qualifier
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a dotted name means: a column, and how many of the name's parts name it; the rest are struct fields."""
+
+    visible: Visible
+    parts: int
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The visible columns, in the order of ``*``.
+
+    `prefixes` are widths: that many first columns of ``*`` are a relation to which a LAST JOIN added the others. A
+    source of a window's UNION may have only these. `exact`: names that differ in case are different names.
+    """
+
+    columns: tuple[Visible, ...] = ()
+    prefixes: tuple[int, ...] = ()
+    exact: bool = False
+
+    def __add__(self, other: Scope) -> Scope:
+        return Scope(self.columns + other.columns, self.prefixes, self.exact or other.exact)
+
+    def fold(self, name: str) -> str:
+        """A name in the form in which it is compared with others."""
+        return name if self.exact else name.lower()
+
+    def star(self, qualifier: tuple[str, ...] = ()) -> tuple[Visible, ...]:
+        """The columns of ``*`` or ``qualifier.*``."""
+        if not qualifier:
+            return tuple(item for item in self.columns if not item.qualified_only)
+        wanted = tuple(map(self.fold, qualifier))
+        return tuple(item for item in self.columns if item.answers(wanted, self.fold))
+
+    def find(self, parts: tuple[str, ...], span: Span | None = None) -> Match | None:
+        """What the dotted name `parts` means, as Spark resolves it; None if nothing.
+
+        Longer qualifiers win: in ``a.b.c`` a table `a.b` before a table `a` before a column `a`. A column whose type
+        has no fields does not match a name with a field.
+        Raises AnalysisError for an ambiguous name.
+        """
+        folded = tuple(map(self.fold, parts))
+        for size in range(min(len(parts) - 1, 3), -1, -1):
+            qualifier, name = folded[:size], folded[size]
+            found = [
+                item
+                for item in self._by_name.get(name, ())
+                if (item.answers(qualifier, self.fold) if size else not item.qualified_only)
+                and (size + 1 == len(parts) or item.may_have_fields)
+            ]
+            distinct = {item.column for item in found}
+            if len(distinct) > 1:
+                raise AnalysisError(
+                    f"column '{'.'.join(parts)}' is ambiguous",
+                    condition="ambiguous-name",
+                    span=span,
+                    help=_ways_out(found, parts[size + 1 :]),
+                )
+            if found:
+                return Match(found[0], size + 1)
+        return None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Visible]]:
+        found: dict[str, list[Visible]] = {}
+        for item in self.columns:
+            found.setdefault(self.fold(item.name), []).append(item)
+        return found
+
+    def unknown(self, parts: tuple[str, ...], span: Span | None) -> AnalysisError:
+        """The error for a name that `find` does not find."""
+        name = ".".join(parts)
+        if len(parts) > 1:
+            tables = {".".join(item.qualifier): None for item in self.columns if item.qualifier}
+            own = self.star(parts[:-1])
+            if own:
+                table = ".".join(parts[:-1])
+                nearest = suggest(parts[-1], (item.name for item in own))
+                hint = f"did you mean '{table}.{nearest}'?" if nearest else _listing(item.name for item in own)
+                return AnalysisError(
+                    f"column '{parts[-1]}' not found in '{table}'", condition="unknown-column", span=span, help=hint
+                )
+            if tables:
+                nearest = suggest(".".join(parts[:-1]), (table.split(".")[-1] for table in tables))
+                hint = f"did you mean '{nearest}.{parts[-1]}'?" if nearest else f"tables here: {', '.join(tables)}"
+                return AnalysisError(
+                    f"table '{'.'.join(parts[:-1])}' not found in FROM", condition="unknown-table", span=span, help=hint
+                )
+        nearest = suggest(parts[-1], (item.name for item in self.columns))
+        hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
+        return AnalysisError(f"column '{name}' not found", condition="unknown-column", span=span, help=hint)
+
+    def left_first(self) -> Scope:
+        """The scope in which a bare name means the left side's column of LAST JOINs if it has one, whatever the right
+        sides have: this is how OpenMLDB reads the keys of a window."""
+        width = self.prefixes[0] if self.prefixes else len(self.columns)
+        left = self.star()[:width]
+        names, columns = {self.fold(item.name) for item in left}, {item.column for item in left}
+        hidden = (self.fold(item.name) in names and item.column not in columns for item in self.columns)
+        pairs = zip(self.columns, hidden, strict=True)
+        return replace(
+            self, columns=tuple(replace(item, qualified_only=True) if hide else item for item, hide in pairs)
+        )
+
+    def in_database(self, current: str) -> Scope:
+        """The same columns, with the names that a statement in the database `current` may use in OpenMLDB mode."""
+
+        def placed(item: Visible) -> Visible:
+            if len(item.qualifier) == 1:
+                return replace(item, database=current)
+            return replace(
+                item, foreign=len(item.qualifier) == 2 and self.fold(item.qualifier[0]) != self.fold(current)
+            )
+
+        return replace(self, columns=tuple(placed(item) for item in self.columns))
+
+    def with_qualifier(self, qualifier: tuple[str, ...]) -> Scope:
+        """The same columns under another table name."""
+        return replace(self, columns=tuple(replace(item, qualifier=qualifier) for item in self.columns))
+
+
+def _ways_out(found: Sequence[Visible], fields: tuple[str, ...]) -> str:
+    """What to write instead of a name that means several columns; `fields` come behind it."""
+    forms: dict[str, set[Column]] = {}
+    for item in found:
+        forms.setdefault(".".join((*item.qualifier, item.name, *fields)) if item.qualifier else "", set()).add(
+            item.column
+        )
+    clear = sorted(form for form, columns in forms.items() if form and len(columns) == 1)
+    ways = [f"write one of {', '.join(clear)}" if len(clear) > 1 else f"write {clear[0]}"] if clear else []
+    name, unclear = found[0].name, [forms[form] for form in forms if form not in clear]
+    if any(len({column.relation for column in columns}) == len(columns) for columns in unclear):
+        ways.append(
+            f"give each table and subquery of FROM a name of its own, as in (SELECT ...) AS x, and write x.{name}"
+        )
+    else:
+        ways += [f"give one of the two columns another name in the subquery: {name} AS {name}_2"] if unclear else []
+    return "; or ".join(ways)
+
+
+def suggest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate closest to a misspelt name, if any is close."""
+    known = {candidate.lower(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return known[near[0]] if near else None
+
+
+def suggestions(name: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates closest to a misspelt name, if any is close: the nearest one first, and those that are nearly as
+    near."""
+    found = difflib.get_close_matches(name.lower(), dict.fromkeys(candidates), n=3, cutoff=0.6)
+    ratios = [difflib.SequenceMatcher(None, candidate, name.lower()).ratio() for candidate in found]
+    return [candidate for candidate, ratio in zip(found, ratios, strict=True) if ratio >= ratios[0] - 0.05]
+
+
+def _listing(names: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(names))
+    shown = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "")
+    return f"columns here: {shown}" if listed else "there is no FROM to take columns from"
 
 
 #: The plan of an item in FROM, and the names that it makes visible.

@@ -24,10 +24,9 @@ from sqlglot import exp
 
 from sqlext.analyzer import call_forms
 from sqlext.analyzer.amounts import INTEGER, LARGEST, NO_BOUND, frame_amount, refuse_uneven, whole_number
-from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer.context import ComputedNames, Context, Env, Scope, suggest
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, own_nodes
-from sqlext.analyzer.scope import Scope, suggest
 from sqlext.syntax.calls import EXTENSION_FUNCTIONS
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import span_of

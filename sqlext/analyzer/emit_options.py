@@ -12,9 +12,8 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import time_of
-from sqlext.analyzer.context import Context
+from sqlext.analyzer.context import Context, suggest
 from sqlext.analyzer.items import Item
-from sqlext.analyzer.scope import suggest
 from sqlext.syntax.nodes import EmitClause
 from sqlext.syntax.spans import span_of
 

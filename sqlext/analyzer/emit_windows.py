@@ -22,12 +22,11 @@ from sqlglot import exp
 
 from sqlext.analyzer import block_check, joins, subquery_plans
 from sqlext.analyzer.computed_calls import has_inner_calls
-from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, Scope
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, outer_calls, select_items
-from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import PHASE, BlockWindows
 from sqlext.syntax.spans import span_of
 

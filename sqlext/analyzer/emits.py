@@ -26,12 +26,11 @@ from sqlext_planner.relational.nodes import Filter, Project
 from sqlglot import exp
 
 from sqlext.analyzer import emit_windows, joins, subquery_plans
-from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, Scope
 from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, micros, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
 from sqlext.analyzer.grouping import grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items
-from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import PHASE
 from sqlext.syntax.spans import span_of
 

@@ -19,11 +19,10 @@ from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import forms, periods
-from sqlext.analyzer.context import Context, Env, LeftToSparkError, session_variable
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Scope, Visible, session_variable
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
 from sqlext.analyzer.items import WRAPPERS
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import field_type, infer, is_suffixed
 from sqlext.syntax.calls import is_period_function
 from sqlext.syntax.spans import has_place, span_of

@@ -14,8 +14,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Hint, Limit, Project, Sort
 from sqlglot import exp
 
-from sqlext.analyzer.context import Analyzed, Context
-from sqlext.analyzer.scope import Scope, suggest
+from sqlext.analyzer.context import Analyzed, Context, Scope, suggest
 from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN, HintCall, HintParameter
 from sqlext.syntax.spans import NoPlaceError, span_of
 

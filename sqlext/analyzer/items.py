@@ -10,8 +10,7 @@ from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlglot import exp
 
-from sqlext.analyzer.context import Context, LeftToSparkError
-from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.context import Context, LeftToSparkError, Scope, Visible
 from sqlext.syntax.calls import is_group_call
 from sqlext.syntax.spans import NoPlaceError, span_of
 from sqlext.syntax.spark_functions import AGGREGATES, LITERAL_FUNCTIONS

@@ -1,23 +1,240 @@
-"""Joins of FROM: every kind that Spark has, except LATERAL and ASOF; LAST JOIN is in last_joins.py."""
+"""Joins of FROM: every kind that Spark has, except LATERAL and ASOF; and LAST JOIN (docs/reference/last-join.md).
+
+The condition of a LAST JOIN is read as equalities and a rest; with its order key, and what it refuses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.errors import AnalysisError, SqlExtError
+from sqlext_planner.expressions.nodes import (
+    RANDOM,
+    Column,
+    Compare,
+    Expression,
+    Literal,
+    NamedExpr,
+    SparkExpr,
+    conjunction,
+    conjuncts,
+)
+from sqlext_planner.expressions.patterns import is_generator, reads_only
+from sqlext_planner.expressions.types import ORDER_TYPES
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, Values
 from sqlglot import exp
 
-from sqlext.analyzer import last_joins, relations
-from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
+from sqlext.analyzer import hints, relations
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.items import aggregate_calls, own_nodes
 from sqlext.syntax.nodes import LastJoinClause
 from sqlext.syntax.spans import NoPlaceError, span_of
+
+_EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
+
+
+@dataclass(frozen=True)
+class _JoinedRelations:
+    """Both relations of a LAST JOIN, and builders over the right one and over both."""
+
+    context: Context
+    left: Relation
+    right: Relation
+    of_right: ExpressionBuilder
+    of_both: ExpressionBuilder
+
+
+def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) -> Relation:
+    """`left` with the last matching row of the right side. Raises AnalysisError for what is not allowed."""
+    if node.args.get("using"):
+        raise AnalysisError(
+            "LAST JOIN does not take USING",
+            condition="last-join-condition",
+            span=span_of(node),
+            help="write the condition out: ON a.k = b.k",
+        )
+    if node.args.get("on") is None:
+        raise AnalysisError(
+            "LAST JOIN needs a condition", condition="last-join-condition", span=span_of(node), help=_EXAMPLE
+        )
+    right = relations.relation(context, node.this, env)
+    both = left[1] + right[1]
+    sides = _JoinedRelations(
+        context,
+        left,
+        right,
+        ExpressionBuilder(context, right[1], env),
+        ExpressionBuilder(context, both, env),
+    )
+    order, descending = _order_key(sides, node)
+    match = _last_match(sides, node.args["on"], order, descending=descending)
+    plan = LastJoin(left[0], (right[0],), (match,), hints.partitioner(node), span=span_of(node))
+    return plan, replace(both, prefixes=(*left[1].prefixes, len(left[1].star())))
+
+
+def _last_match(
+    sides: _JoinedRelations, condition: exp.Expr, order: Expression | None, *, descending: bool
+) -> LastMatch:
+    """The condition's equalities between the sides as keys, everything else as the residual."""
+    _refuse_parts(condition, "the condition of a LAST JOIN")
+    left_columns, right_columns = (frozenset(plan.output_columns) for plan, _ in (sides.left, sides.right))
+    pairs: list[tuple[Expression, Expression, bool]] = []
+    rest: list[Expression] = []
+    for term in conjuncts(_build_condition(sides, condition)):
+        _refuse_unrepeatable(term, condition, "the condition of a LAST JOIN")
+        pair = _equality(term, left_columns, right_columns)
+        if pair is not None:
+            pairs.append(pair)
+        elif not (isinstance(term, Literal) and term.text.upper() == "TRUE"):
+            rest.append(term)
+    return LastMatch(
+        tuple(left for left, _, _ in pairs),
+        tuple(right for _, right, _ in pairs),
+        tuple(safe for _, _, safe in pairs),
+        conjunction(rest),
+        order,
+        descending,
+        span=span_of(condition),
+    )
+
+
+def _build_condition(sides: _JoinedRelations, condition: exp.Expr) -> Expression:
+    try:
+        terms = [term for part in _conjuncts(condition) for term in _comparisons(sides.of_both, part)]
+        return conjunction(terms) or sides.of_both.build(condition)
+    except AnalysisError as error:
+        if error.message.startswith("table 'last' not found"):
+            note = "LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u"
+            raise AnalysisError(
+                error.message, condition=error.condition, span=error.span, help=error.help, notes=(note,)
+            ) from None
+        raise
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The terms of a conjunction, without their parentheses."""
+    plain = condition.unnest()
+    if isinstance(plain, exp.And):
+        for part in plain.flatten():
+            yield from _conjuncts(part)
+    else:
+        yield plain
+
+
+def _comparisons(builder: ExpressionBuilder, term: exp.Expr) -> tuple[Expression, ...]:
+    """Build the term; ``x <> y`` and the halves of ``x BETWEEN a AND b`` become comparisons, which the operator takes:
+    a BETWEEN over the order key is a binary search, where Spark would make all pairs."""
+    if isinstance(term, exp.NEQ):
+        return (Compare("<>", builder.build(term.left), builder.build(term.right), span=span_of(term)),)
+    if isinstance(term, exp.Between) and not term.args.get("symmetric"):
+        bounds = ((">=", term.args["low"]), ("<=", term.args["high"]))
+        return tuple(
+            Compare(op, builder.build(term.this), builder.build(bound), span=span_of(term)) for op, bound in bounds
+        )
+    return conjuncts(builder.build(term))
+
+
+def _equality(
+    term: Expression, left: frozenset[Column], right: frozenset[Column]
+) -> tuple[Expression, Expression, bool] | None:
+    """The left key, the right key and whether it is ``<=>``, if the term is an equality between the sides."""
+    if isinstance(term, Compare) and term.op in ("=", "<=>"):
+        for one, other in ((term.left, term.right), (term.right, term.left)):
+            if reads_only(one, left) and reads_only(other, right):
+                return one, other, term.op == "<=>"
+    return None
+
+
+def _order_key(sides: _JoinedRelations, node: LastJoinClause) -> tuple[Expression | None, bool]:
+    """ORDER BY: one integer or timestamp expression over the right side, and whether DESC follows it."""
+    order = node.args.get("order")
+    if order is None:
+        return None, False
+    if len(order.expressions) > 1:
+        extra = order.expressions[1]
+        raise AnalysisError(
+            "LAST JOIN is ordered by one key",
+            condition="last-join-order",
+            span=span_of(extra),
+            help="remove the other keys",
+        )
+    item = order.expressions[0]
+    if sides.context.slice(span_of(item)).upper().split()[-2:] == ["NULLS", "LAST"]:
+        raise AnalysisError(
+            "in a LAST JOIN, a NULL order key never wins over another one",
+            condition="last-join-order",
+            span=span_of(item),
+            help="remove NULLS LAST; to make NULL win, order by coalesce(key, a large value)",
+        )
+    _refuse_parts(item.this, "the order key of a LAST JOIN")
+    key = _of_right_side(sides, item.this)
+    _refuse_unrepeatable(key, item.this, "the order key of a LAST JOIN")
+    dtype = sides.of_right.dtype(item.this)
+    if dtype is not None and dtype not in ORDER_TYPES:
+        raise AnalysisError(
+            f"LAST JOIN cannot be ordered by a key of type {dtype}",
+            condition="order-type",
+            span=span_of(item.this),
+            help="order by a smallint, int, bigint or timestamp key; cast a date or a text with CAST(... AS TIMESTAMP)",
+        )
+    return key, bool(item.args.get("desc"))
+
+
+def _of_right_side(sides: _JoinedRelations, node: exp.Expr) -> Expression:
+    """The order key over the right side's columns: a bare name means the right side's, even if the left has it too."""
+    help = "order by a column of the table after LAST JOIN: the key chooses one of its rows"
+    try:
+        key = sides.of_right.build(node)
+    except SqlExtError:
+        sides.of_both.build(node)  # raises for a name that neither side has
+        raise AnalysisError(
+            "the order key of a LAST JOIN belongs to the right side",
+            condition="last-join-order",
+            span=span_of(node),
+            help=help,
+        ) from None
+    if not key.references:
+        raise AnalysisError(
+            "the order key of a LAST JOIN is the same for all rows",
+            condition="last-join-order",
+            span=span_of(node),
+            help=help,
+        )
+    return key
+
+
+def _refuse_parts(node: exp.Expr, place: str) -> None:
+    """Raises AnalysisError for windows, aggregates and subqueries."""
+    window = next((inner for inner in own_nodes(node) if isinstance(inner, exp.Window)), None)
+    call = next(aggregate_calls(node), None)
+    query = node.find(exp.Query)
+    for found, name in ((window, "a window function"), (query, "a subquery"), (call, "an aggregate")):
+        if found is not None:
+            raise AnalysisError(
+                f"{place} cannot contain {name}",
+                condition="last-join-condition",
+                span=span_of(found),
+                help="compute it in a subquery of FROM, and use its column",
+            )
+
+
+def _refuse_unrepeatable(expression: Expression, node: exp.Expr, place: str) -> None:
+    """Raises AnalysisError for rand() and the like, and for functions that make several rows."""
+    random = expression.traits & RANDOM
+    if random or is_generator(expression):
+        what = "an expression that gives a new value each time" if random else "a function that returns several rows"
+        raise AnalysisError(
+            f"{place} cannot contain {what}",
+            condition="last-join-condition",
+            span=expression.span or span_of(node),
+            help="compute it in a subquery of FROM, and use its column",
+        )
+
 
 _CLAUSES = {
     "where": "WHERE",
@@ -72,7 +289,7 @@ def _start(node: exp.Join) -> int:
 
 def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relation:
     if isinstance(node, LastJoinClause):
-        return last_joins.last_join(context.inside(), left, node, env)
+        return last_join(context.inside(), left, node, env)
     if node.args.get("match_condition") or node.args.get("pivots"):
         raise LeftToSparkError("this join is left to Spark", span=span_of(node))
     right = relations.lateral(context, node.this, left[1], env) or relations.relation(context, node.this, env)

@@ -13,9 +13,8 @@ from sqlext_planner.relational.nodes import Aggregate, Distinct, Limit, Project,
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import whole_number
-from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError, Scope, Visible
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.spans import span_of
 
 _SORT_ONLY = ("cluster", "distribute", "sort")

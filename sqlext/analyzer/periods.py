@@ -23,8 +23,8 @@ from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
+from sqlext.analyzer.context import suggest
 from sqlext.analyzer.period_operands import Operand, cast_end, operand
-from sqlext.analyzer.scope import suggest
 from sqlext.syntax.calls import WRITTEN, is_period_call, nearest_function
 from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
 from sqlext.syntax.spans import span_of

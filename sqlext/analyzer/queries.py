@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.errors import AnalysisError, InternalError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, SetKind, SetOperation
+from sqlext_planner.relational.nodes import Filter, Output, SetKind, SetOperation
 from sqlglot import exp
 
 from sqlext.analyzer import (
@@ -20,12 +21,22 @@ from sqlext.analyzer import (
     subqueries,
     subquery_plans,
 )
-from sqlext.analyzer.context import Analyzed, Context, Env, LeftToSparkError, Parts, inner_name
+from sqlext.analyzer.context import (
+    Analyzed,
+    AnalyzerOptions,
+    Context,
+    Env,
+    LeftToSparkError,
+    Parts,
+    Questions,
+    Scope,
+    inner_name,
+)
 from sqlext.analyzer.definitions import Definitions, SelectBlock
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
-from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import PHASE, BlockWindows
+from sqlext.syntax.parser import Statement
 from sqlext.syntax.spans import NoPlaceError, span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
@@ -257,3 +268,40 @@ def _required(item: Item) -> exp.Expr:
     if item.node is None:
         raise UnsupportedError("a star has no expression", condition="unsupported-clause", span=item.span)
     return item.node
+
+
+#: How many blocks of a statement we ask Spark about: at 2-5 ms each, a third of a second at most.
+_QUESTIONS = 64
+
+
+def analyze(statement: Statement, catalog: Catalog, options: AnalyzerOptions | None = None) -> LogicalPlan:
+    """The logical plan of a statement's query: an `Output` root over resolved nodes.
+
+    A statement without extension syntax that the analyzer cannot follow becomes one SparkRelation, if the
+    catalog knows its columns. Raises AnalysisError, UnsupportedError, with the place in the text.
+    """
+    if statement.query is None or statement.query_span is None:
+        raise InternalError("a statement of Spark's own is not analysed")
+    asks = Questions(_QUESTIONS if statement.uses_extension and statement.compat is None else 0)
+    found, extended = options or AnalyzerOptions(statement.compat), statement.uses_extension
+    context = Context(statement.text, catalog, found, PARTS, questions=asks, extended=extended)
+    try:
+        query = _analyzed(context, statement.query)
+    except SqlExtError as error:
+        refused = statement.uses_extension or error.of_hint
+        columns = None if refused else catalog.query_columns(context.slice(statement.query_span))
+        if columns is None:
+            raise error.with_sql(statement.sql) from error.__cause__
+        text = context.slice(statement.query_span)
+        plan, _ = relations.spark_relation(context, text, columns, ("spark_query",), statement.query)
+        query = Analyzed(plan, tuple(name for name, _ in columns))
+    return Output(query.names, query.plan)
+
+
+def _analyzed(context: Context, query: exp.Query) -> Analyzed:
+    try:
+        return analyze_query(context, query, {})
+    except NoPlaceError as error:
+        raise UnsupportedError(
+            f"the statement is written in a way that is left to Spark ({error})", condition="spark-block"
+        ) from None

@@ -12,10 +12,9 @@ from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, 
 from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
-from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, suggest
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
-from sqlext.analyzer.scope import Scope, Visible, suggest
 from sqlext.syntax.nodes import PeriodTable
 from sqlext.syntax.spans import span_of
 

@@ -17,10 +17,9 @@ from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlglot import exp
 
 from sqlext.analyzer import joins, periods
-from sqlext.analyzer.context import Analyzed, Context, Cte, Env
+from sqlext.analyzer.context import Analyzed, Context, Cte, Env, Scope, Visible
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS

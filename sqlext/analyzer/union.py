@@ -15,10 +15,9 @@ from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import definitions, hints, relations
-from sqlext.analyzer.context import ComputedNames, Context, Env, Relation
+from sqlext.analyzer.context import ComputedNames, Context, Env, Relation, Scope, Visible
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.nodes import UnionWindow
 from sqlext.syntax.spans import span_of
 

@@ -18,12 +18,11 @@ from sqlglot import exp
 from sqlext.analyzer import calls, computed_calls, definitions
 from sqlext.analyzer.call_forms import called, is_scalar, ordered_call
 from sqlext.analyzer.computed_calls import count_at, has_inner_calls, plan_nested
-from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
+from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError, Scope
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls
-from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text

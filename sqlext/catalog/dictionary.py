@@ -10,7 +10,7 @@ from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 
-from sqlext.catalog.names import last_part
+from sqlext.catalog.locations import last_part
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,17 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext.catalog.columnar import file_sample, file_statistics, orc_columns, parquet_columns
 from sqlext.catalog.csv import csv_table
 from sqlext.catalog.dictionary import CatalogWithoutSpark
-from sqlext.catalog.locations import LocalData, is_hidden, located
-from sqlext.catalog.names import LAYOUT, TITLES, format_of, last_part, table_name, titles
+from sqlext.catalog.locations import (
+    LAYOUT,
+    TITLES,
+    LocalData,
+    format_of,
+    is_hidden,
+    last_part,
+    located,
+    table_name,
+    titles,
+)
 from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
 from sqlext.catalog.partitions import FolderPartitioning, partitioning
 

@@ -19,8 +19,18 @@ from sqlext_planner.spark.file_systems import can_list, entries, file_names
 from sqlext.catalog.csv import LINES, csv_table, layout_of
 from sqlext.catalog.files import TableFiles, data_files, named_tables, table_files, table_info
 from sqlext.catalog.inferred_types import exact_types
-from sqlext.catalog.locations import LocalData, RemoteData, is_hidden, located, spark_path
-from sqlext.catalog.names import INFERRED, LAYOUT, TITLES, format_of, titles
+from sqlext.catalog.locations import (
+    INFERRED,
+    LAYOUT,
+    TITLES,
+    LocalData,
+    RemoteData,
+    format_of,
+    is_hidden,
+    located,
+    spark_path,
+    titles,
+)
 from sqlext.catalog.options import NONE, DataFiles, ReadOptions
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.physical_plan import quoted, sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
+from sqlext_planner.spark.tables import KnownView, TemporaryViews, quoted_name
 from sqlext_planner.spark.versions import condition_name, text_places
-from sqlext_planner.spark.views import KnownView, TemporaryViews, quoted_name
 
 from sqlext.catalog.columnar import file_sample, file_statistics
 from sqlext.catalog.files import format_at_hand, table_info
-from sqlext.catalog.names import INFERRED, last_part
+from sqlext.catalog.locations import INFERRED, last_part
 from sqlext.catalog.options import DataFiles
 
 if TYPE_CHECKING:

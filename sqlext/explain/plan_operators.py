@@ -16,9 +16,8 @@ from sqlext_planner.plan_format.html import doc_html, scrolling
 from sqlext_planner.plan_format.markup import Content, Markup, tag
 from sqlext_planner.plan_format.pictures.picture import Picture
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
-from sqlext_planner.relational.subquery import own_subqueries
 from sqlext_planner.umjoin.find.groups import UMJoinGroup
 from sqlext_planner.umjoin.nodes import UMJoin
 

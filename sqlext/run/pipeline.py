@@ -222,7 +222,8 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     )
     from sqlext_planner.strategies import contains_extension, plan_physical, stream_refusal
 
-    from sqlext.analyzer import AnalyzerOptions, analyze
+    from sqlext.analyzer.context import AnalyzerOptions
+    from sqlext.analyzer.queries import analyze
 
     statement, mode = start.statement, start.explain
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, Span, UnsupportedError
 from sqlext_planner.spark.session import active_kept
-from sqlext_planner.spark.sources import held
-from sqlext_planner.spark.views import quoted_name
+from sqlext_planner.spark.tables import held, quoted_name
 from sqlglot import exp
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import re
 import pytest
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 
-from sqlext.analyzer import analyze
 from sqlext.analyzer.compat_functions import datetime_pattern
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 

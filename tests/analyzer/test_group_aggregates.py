@@ -11,7 +11,7 @@ from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.run.pipeline import stage
 from sqlext.syntax.parser import Statement, parse

@@ -13,11 +13,11 @@ from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.predicates import Amount, PeriodPredicate
 from sqlext_planner.periods.types import PeriodEnd, check_period_types, common_type
 from sqlext_planner.relational.joins import Join
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression
 from sqlext_planner.relational.nodes import Filter
-from sqlext_planner.relational.subquery import SubqueryExpression
 
-from sqlext.analyzer import AnalyzerOptions, analyze
+from sqlext.analyzer.context import AnalyzerOptions
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.nodes import OTHER_WORDS, PHRASES, PeriodComparison

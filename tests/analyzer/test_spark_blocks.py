@@ -10,7 +10,7 @@ from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.nodes import SparkRelation
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.run.pipeline import stage
 from sqlext.syntax.parser import parse

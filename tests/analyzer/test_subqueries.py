@@ -7,11 +7,10 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Literal, conjuncts
 from sqlext_planner.last_join.nodes import LastJoin
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, subqueries
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
-from sqlext_planner.relational.subquery import SubqueryExpression, subqueries
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 

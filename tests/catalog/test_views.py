@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.spark.views import TemporaryViews
+from sqlext_planner.spark.tables import TemporaryViews
 
 from sqlext import Session
 from sqlext.catalog import SparkCatalog

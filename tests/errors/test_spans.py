@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlext_planner.errors import SqlExtError
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 

@@ -11,7 +11,7 @@ from sqlext_planner.relational.nodes import Aggregate, Filter, Output, Project, 
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from pyspark.sql import SparkSession
 from sqlext_planner.config import Config
-from sqlext_planner.relational.subquery import subqueries
+from sqlext_planner.relational.logical_plan import subqueries
 
 from sqlext import Session
 from tests.properties import examples

@@ -18,7 +18,7 @@ from sqlext_planner.expressions.operator_expressions import OperatorExpressions
 from sqlext_planner.expressions.types import from_arrow
 from sqlext_planner.relational.nodes import Filter
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 

@@ -11,7 +11,7 @@ import pytest
 from sqlext_operators.window.functions import lookup
 from sqlext_planner.errors import SqlExtError
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 

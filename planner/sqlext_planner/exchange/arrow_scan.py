@@ -14,7 +14,7 @@ from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.spark.scans import MOST_FILES, PlainScan, plain_parquet_scan
 from sqlext_planner.spark.session import arrow_type, is_local
-from sqlext_planner.spark.sources import over_sources
+from sqlext_planner.spark.tables import over_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -60,7 +60,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
     from sqlext_planner.exchange.driver import Reporting
     from sqlext_planner.spark.session import cores
-    from sqlext_planner.spark.sources import over_sources
+    from sqlext_planner.spark.tables import over_sources
     from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
 
     check_workers(context.spark)

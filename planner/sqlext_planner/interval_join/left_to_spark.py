@@ -12,9 +12,8 @@ from sqlext_planner.interval_join.conditions import IntervalTerms, read_conditio
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, Period, PeriodPredicate
 from sqlext_planner.relational.joins import Join
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, subqueries
 from sqlext_planner.relational.nodes import Filter, SparkRelation
-from sqlext_planner.relational.subquery import subqueries
 
 _PERIODS = (PeriodPredicate, AllenRelation, PeriodFunction)
 _ORDERED = ("<", "<=", ">", ">=")

@@ -13,9 +13,8 @@ from sqlext_planner.expressions.arithmetic import INTEGERS, common_decimal
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
 from sqlext_planner.relational.joins import Join
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, SubqueryKind
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Project, Sort, filtered
-from sqlext_planner.relational.subquery import SubqueryExpression, SubqueryKind
 
 #: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.
 Use = Literal["rows", "value"]

@@ -47,7 +47,7 @@ from sqlext_planner.relational.physical_plan import (
     tried,
 )
 from sqlext_planner.spark.future_rows import bounded_future
-from sqlext_planner.spark.sources import referenced_table
+from sqlext_planner.spark.tables import referenced_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -169,7 +169,8 @@ def _spark_relation(node: SparkRelation, frames: list[DataFrame], context: Execu
 
 def _in_time(frame: DataFrame, context: ExecutionContext) -> DataFrame:
     """A stream without the rows that sqlext.stream.future leaves out."""
-    return bounded_future(frame, context.config)
+    keeps = context.config.stream_future == "keep" or not frame.isStreaming
+    return frame if keeps else bounded_future(frame, context.config)
 
 
 @frame_of.register(Values)

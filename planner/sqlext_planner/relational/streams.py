@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.joins import Join
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries
 from sqlext_planner.relational.nodes import Project, Scan, SparkRelation, SubqueryAlias
-from sqlext_planner.relational.subquery import own_subqueries
 
 _HELP = (
     "run it over a table: write the stream to a table with writeStream, or compute each micro-batch as its own table "

@@ -31,8 +31,6 @@ def bounded_future(frame: DataFrame, config: Config) -> DataFrame:
     Inputs below our own operators are those of another statement and stay.
     Raises ConfigurationError under Spark Connect, where plans are out of reach.
     """
-    if config.stream_future == "keep" or not frame.isStreaming:
-        return frame
     if is_remote(frame.sparkSession):
         raise ConfigurationError(
             "under Spark Connect rows of the future cannot be left out of a stream",

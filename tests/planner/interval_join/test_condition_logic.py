@@ -17,7 +17,7 @@ from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate
 from sqlext_planner.periods.relation_sets import ALLEN
 from sqlext_planner.relational.logical_plan import LogicalPlan
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 from tests.planner.duck_plans import duck_sql

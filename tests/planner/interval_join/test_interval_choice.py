@@ -19,7 +19,7 @@ from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.strategies import contains_extension, plan_physical
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.syntax.parser import parse
 from tests.planner.plans import written
 

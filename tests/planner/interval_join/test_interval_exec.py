@@ -18,7 +18,7 @@ from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.strategies import plan_physical
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import SparkCatalog
 from sqlext.syntax.parser import parse
 

@@ -34,7 +34,7 @@ from sqlext_planner.interval_join.samples import JoinSample, join_demand
 from sqlext_planner.interval_join.tiles import TilePartitioner
 from sqlext_planner.strategies import plan_physical
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import FileCatalog
 from sqlext.syntax.parser import parse
 from tests.operators.interval_join.exchanges import (

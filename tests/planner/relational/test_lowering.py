@@ -65,7 +65,7 @@ def catalog(spark: SparkSession) -> Iterator[Catalog]:
 
 
 def lower(sql: str, spark: SparkSession, catalog: Catalog, optimizer: RuleExecutor) -> DataFrame:
-    from sqlext.analyzer import analyze
+    from sqlext.analyzer.queries import analyze
     from sqlext.syntax.parser import parse
 
     statement = parse(sql)

@@ -11,7 +11,7 @@ from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
 from sqlext_planner.umjoin.nodes import UMJoin
 
-from sqlext.analyzer import analyze
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 from tests.planner.plans import written

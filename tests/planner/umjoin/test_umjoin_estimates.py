@@ -21,7 +21,8 @@ from sqlext_planner.umjoin.choose.choice import (
 from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
 from sqlext_planner.umjoin.nodes import UMJoin
 
-from sqlext.analyzer import AnalyzerOptions, analyze
+from sqlext.analyzer.context import AnalyzerOptions
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog, FileCatalog
 from sqlext.explain.plan_operators import umjoins_json
 from sqlext.run.pipeline import stage

@@ -39,7 +39,7 @@ def tables(spark: SparkSession) -> None:
 
 
 def run(sql: str, optimizer: RuleExecutor, spark: SparkSession) -> tuple[PlanTrace, DataFrame]:
-    from sqlext.analyzer import analyze
+    from sqlext.analyzer.queries import analyze
     from sqlext.catalog import DictCatalog
     from sqlext.syntax.parser import parse
 
