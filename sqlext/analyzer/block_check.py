@@ -21,11 +21,11 @@ from sqlext_planner.conditions import condition_of
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 
-from sqlext.analyzer import periods, subqueries
+from sqlext.analyzer import subqueries
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Scope, Visible
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.items import Item, own_nodes
-from sqlext.syntax.calls import is_group_call
+from sqlext.syntax.calls import is_group_call, is_period_predicate
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import NoPlaceError, span_of
 
@@ -210,7 +210,7 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
         if call is not None and definitions.is_ours(call):
             edits.append((span_of(top), "NULL"))
             typed = False
-        elif periods.is_predicate(top):
+        elif is_period_predicate(top):
             if any(isinstance(inner, exp.Func) and inner is not top for inner in own_nodes(top)):
                 raise UnsupportedError("a call inside of a period", condition="spark-block")
             edits.append((span_of(top), _named_columns(context, top)))

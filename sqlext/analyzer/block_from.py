@@ -18,10 +18,11 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlglot import exp
 
-from sqlext.analyzer import hints, joins, periods, subquery_plans
+from sqlext.analyzer import hints, joins, subquery_plans
 from sqlext.analyzer.context import Context, Env, Scope, Visible
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.syntax.calls import is_period_predicate
 from sqlext.syntax.parser import extension_nodes
 from sqlext.syntax.spans import NoPlaceError, span_of
 from sqlext.syntax.sql_settings import string_literal
@@ -53,7 +54,7 @@ def planned_from(context: Context, node: exp.Expr, env: Env) -> PlannedFrom | No
         return None
     from_, where = node.args.get("from_"), node.args.get("where")
     sources = [*([from_] if from_ is not None else []), *(node.args.get("joins") or [])]
-    if not any(map(periods.is_predicate, _outer(sources))) and not any(map(periods.is_predicate, _outer([where]))):
+    if not any(map(is_period_predicate, _outer(sources))) and not any(map(is_period_predicate, _outer([where]))):
         return None
     rest = [item for key in _KEPT for item in _listed(node.args.get(key))]
     if any(item is not None and next(item.find_all(exp.Query), None) is not None for item in [*rest, where]):

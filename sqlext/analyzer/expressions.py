@@ -24,7 +24,7 @@ from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
 from sqlext.analyzer.items import WRAPPERS
 from sqlext.analyzer.types import field_type, infer, is_suffixed
-from sqlext.syntax.calls import is_period_function
+from sqlext.syntax.calls import is_period_function, is_period_predicate
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.syntax.sql_settings import string_literal
@@ -41,6 +41,9 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 
 
 Replace = Callable[[exp.Expr], Expression | None]
+
+#: Nodes that may be a subquery with a plan: `subquery_plans.subquery` decides.
+SUBQUERIES = (exp.Not, exp.Exists, exp.In, exp.Subquery)
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,11 @@ class ExpressionBuilder:
         replaced = self.replace(node)
         if replaced is not None:
             return replaced
-        related = periods.predicate(self, node)
+        related = periods.predicate(self, node) if is_period_predicate(node) else None
         if related is not None:
             return related
         inner = _unwrapped(node)
-        planned: Expression | None = self.context.parts.planned(inner, self)
+        planned: Expression | None = self.context.parts.planned(inner, self) if isinstance(inner, SUBQUERIES) else None
         if planned is None and self.is_condition:
             planned = forms.condition(self, inner)
         if planned is not None:
@@ -238,7 +241,7 @@ class ExpressionBuilder:
         span = span_of(node)
         if replaced is not None:
             draft.edits.append(Edit(span, (replaced,)))
-        elif periods.is_predicate(node):
+        elif is_period_predicate(node):
             draft.edits.append(Edit(span, (self.build(node),)))
         elif isinstance(node, (exp.Literal, exp.Null, exp.Boolean)) or is_suffixed(node, self._text):
             draft.edits.append(Edit(span, (self._literal(node, span),)))
@@ -281,7 +284,7 @@ class ExpressionBuilder:
 
     def _whole(self, node: exp.Expr) -> Expression | None:
         """The expression that takes the place of a whole node, if there is one."""
-        return self.replace(node) or self.context.parts.planned(node, self)
+        return self.replace(node) or (self.context.parts.planned(node, self) if isinstance(node, SUBQUERIES) else None)
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
         """Record in `draft` what has to change in the text of `node`. Long OR chains are walked without recursion."""
@@ -291,7 +294,7 @@ class ExpressionBuilder:
             replaced = self._whole(top)
             if replaced is not None:
                 draft.edits.append(Edit(span_of(top), (replaced,)))
-            elif is_call(top) and has_place(top) and not periods.is_predicate(top):
+            elif is_call(top) and has_place(top) and not is_period_predicate(top):
                 self._nested(top, span_of(top), draft, OPAQUE)
             else:
                 stack.extend(reversed(self._visit(top, draft)))
@@ -313,7 +316,7 @@ class ExpressionBuilder:
         if isinstance(node, (exp.Star, exp.Column)):
             self._collect_star(node, draft)
             return ()
-        if periods.is_predicate(node):
+        if is_period_predicate(node):
             draft.edits.append(Edit(span_of(node), (self.build(node),)))
             return ()
         if isinstance(node, exp.Window):
@@ -406,7 +409,7 @@ def inlined(expression: Expression, node: exp.Expr) -> Expression:
 
 
 def _is_structural(node: exp.Expr) -> bool:
-    return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or periods.is_predicate(node)
+    return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or is_period_predicate(node)
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:

@@ -11,7 +11,6 @@ from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
 from sqlext_planner.periods.predicates import (
-    NO_RELATION,
     AllenRelation,
     Amount,
     Period,
@@ -25,17 +24,18 @@ from sqlglot import exp
 from sqlext.analyzer.amounts import amount
 from sqlext.analyzer.context import suggest
 from sqlext.analyzer.period_operands import Operand, cast_end, operand
-from sqlext.syntax.calls import WRITTEN, is_period_call, nearest_function
+from sqlext.syntax.calls import (
+    WRITTEN,
+    allen_relation_names,
+    compares_allen_relation,
+    is_period_call,
+    nearest_function,
+)
 from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
 from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder
-
-
-def is_predicate(node: exp.Expr) -> bool:
-    """Whether the node itself is a period predicate in any of its forms."""
-    return isinstance(node, (PeriodComparison, PeriodOperand)) or is_period_call(node) or _is_set(node)
 
 
 def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
@@ -45,7 +45,7 @@ def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
         return negation(found, span_of(node)) if node.args.get("negated") else found
     if is_period_call(node):
         return _call(builder, node)
-    if _is_set(node):
+    if compares_allen_relation(node):
         return _set(builder, node)
     if isinstance(node, PeriodOperand):
         raise _alone(node)
@@ -244,34 +244,9 @@ def _allen_relation(builder: ExpressionBuilder, node: exp.Expr) -> AllenRelation
     return AllenRelation(_period(left, dtype), _period(right, dtype), empty, dtype=dtype, span=span_of(node))
 
 
-def _names(node: exp.Expr) -> tuple[exp.Expr, Sequence[exp.Expr]] | None:
-    """The call and the names of ``allen_relation(...) IN ('meets', ...)`` and ``allen_relation(...) = 'meets'``."""
-    match node:
-        case exp.In(this=call, expressions=names) if names and is_period_call(call):
-            return (call, names) if call.name.lower() == ALLEN_RELATION else None
-        case exp.EQ(this=left, expression=right):
-            for call, name in ((left, right), (right, left)):
-                if is_period_call(call) and call.name.lower() == ALLEN_RELATION:
-                    return call, [name]
-    return None
-
-
-def _is_set(node: exp.Expr) -> bool:
-    """Whether the node compares `allen_relation` with names given as strings, or is NOT IN over them."""
-    inner = node.this if isinstance(node, exp.Not) and isinstance(node.this, exp.In) else node
-    if inner is not node and "span" in inner.meta:  # NOT (x IN ...): the inner one has a place of its own
-        return False
-    found = _names(inner)
-    return (
-        found is not None
-        and all(isinstance(item, exp.Literal) and item.is_string for item in found[1])
-        and NO_RELATION not in [item.name for item in found[1]]
-    )
-
-
 def _set(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
     inner = node.this if isinstance(node, exp.Not) else node
-    found = _names(inner)
+    found = allen_relation_names(inner)
     assert found is not None
     call, names = found
     for item in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import AnalysisError, InternalError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
@@ -207,10 +209,14 @@ class _Block(SelectBlock):
         for column in plan.output_columns:
             if not column.relation:
                 self.names.reserve(column.name)
-        windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
-        plan = windows.plan(roots(self.node, self.items), plan)
+        windows = None
+        if any(next(outer_calls(root), None) is not None for root, _ in roots(self.node, self.items)):
+            windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
+            plan = windows.plan(roots(self.node, self.items), plan)
         lateral = self.aliases if self.context.settings.lateral_aliases else {}
-        builder = ExpressionBuilder(self.context, self.scope, self.env, windows.replace, aliases=lateral)
+        builder = ExpressionBuilder(self.context, self.scope, self.env, aliases=lateral)
+        if windows is not None:
+            builder = replace(builder, replace=windows.replace)
         outputs: list[NamedExpr] = []
         taken: set[Column] = set()
         for item in self.items:
@@ -221,7 +227,7 @@ class _Block(SelectBlock):
             if item.aliased:
                 self.aliases.setdefault(self.context.fold(item.name), expression)
         names = [item.name for item in self.items]
-        if windows.phase is not None:
+        if windows is not None and windows.phase is not None:
             self._refuse_named_phase()
             outputs.append(NamedExpr(windows.phase, windows.phase))
             names.append(PHASE)

@@ -16,10 +16,11 @@ from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedE
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlglot import exp
 
-from sqlext.analyzer import joins, periods
+from sqlext.analyzer import joins
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, Scope, Visible
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.syntax.calls import is_period_predicate
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
@@ -70,7 +71,7 @@ def holds_operator(context: Context, node: exp.Expr, skipped: Sequence[exp.Expr]
 
 def holds_predicate(node: exp.Expr, skipped: Sequence[exp.Expr]) -> bool:
     """Whether `node` holds a period predicate outside of the skipped parts."""
-    return any(map(periods.is_predicate, outside(node, exp.Expr, set(map(id, skipped)))))
+    return any(map(is_period_predicate, outside(node, exp.Expr, set(map(id, skipped)))))
 
 
 Node = TypeVar("Node", bound=exp.Expr)
@@ -88,12 +89,12 @@ def outside(node: exp.Expr, kind: type[Node], skipped: Collection[int]) -> Itera
 
 def _operators(context: Context, node: exp.Expr) -> Iterator[ExtensionNode]:
     found = extension_nodes(node, context.options.compat)
-    return (item for item in found if not periods.is_predicate(item))
+    return (item for item in found if not is_period_predicate(item))
 
 
 def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
     """Raises UnsupportedError for a period predicate that no edit writes out."""
-    for item in filter(periods.is_predicate, node.walk()):
+    for item in filter(is_period_predicate, node.walk()):
         span = span_of(item)
         if not any(edit.span.start <= span.start and span.end <= edit.span.end for edit in edits):
             raise UnsupportedError(
@@ -135,7 +136,7 @@ def _predicate_edits(context: Context, node: exp.Expr, env: Env, skipped: Collec
     stack: list[tuple[exp.Expr, Scope]] = [(node, _own_scope(context, node, env))]
     while stack:
         item, scope = stack.pop()
-        if periods.is_predicate(item):
+        if is_period_predicate(item):
             builder = ExpressionBuilder(context, scope, env)
             yield Edit(span_of(item), (_with_names(builder, item, lambda column: True),))
             continue
@@ -210,7 +211,7 @@ def _needed_ctes(
 
 def _cte_text(context: Context, cte: Cte) -> str:
     """The definition as written, except its period predicates."""
-    if not any(map(periods.is_predicate, cte.tree.walk())):
+    if not any(map(is_period_predicate, cte.tree.walk())):
         return cte.text
     span = span_of(cte.tree)
     builder = ExpressionBuilder(context, Scope(), cte.env)
@@ -263,7 +264,7 @@ def _ctes_with_predicates(node: exp.Expr) -> Iterator[exp.Expr]:
     """The CTEs of a query that hold period predicates; they see no columns but their own."""
     with_ = node.args.get("with_")
     for cte in with_.expressions if with_ is not None else []:
-        if any(map(periods.is_predicate, cte.this.walk())):
+        if any(map(is_period_predicate, cte.this.walk())):
             yield cte.this
 
 
@@ -322,7 +323,7 @@ class _ClauseText:
             item = stack.pop()
             if isinstance(item, exp.Query):
                 yield from _block_edits(self.context, item, self.env, self.scopes, self.builder)
-            elif periods.is_predicate(item):
+            elif is_period_predicate(item):
                 yield Edit(span_of(item), (self._written_out(item),))
             elif isinstance(item, exp.Column):
                 if not isinstance(item.this, exp.Star) and not self._explains(item):

@@ -1,20 +1,21 @@
 """Finds the calls that are ours.
 
 They are functions of the window table over the rows of a group, without OVER; period predicates in function form
-(``allen_meets(a, b, c, d)``), and functions of periods.
+(``allen_meets(a, b, c, d)``), functions of periods, and comparisons of ``allen_relation(...)`` with names.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
+from sqlext_planner.periods.predicates import NO_RELATION
 from sqlglot import exp
 
-from sqlext.syntax.nodes import ALLEN_RELATION
+from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 
 #: Every function of the table, by all its names.
@@ -125,3 +126,33 @@ def _is_scalar(node: exp.Anonymous) -> bool:
     if isinstance(parent, (exp.Table, exp.Lateral)) or (isinstance(parent, exp.Dot) and node.arg_key == "expression"):
         return False
     return not (isinstance(parent, exp.Window) and node.arg_key == "this")
+
+
+def is_period_predicate(node: exp.Expr) -> bool:
+    """Whether the node itself is a period predicate in any of its forms."""
+    return isinstance(node, (PeriodComparison, PeriodOperand)) or is_period_call(node) or compares_allen_relation(node)
+
+
+def allen_relation_names(node: exp.Expr) -> tuple[exp.Expr, Sequence[exp.Expr]] | None:
+    """The call and the names of ``allen_relation(...) IN ('meets', ...)`` and ``allen_relation(...) = 'meets'``."""
+    match node:
+        case exp.In(this=call, expressions=names) if names and is_period_call(call):
+            return (call, names) if call.name.lower() == ALLEN_RELATION else None
+        case exp.EQ(this=left, expression=right):
+            for call, name in ((left, right), (right, left)):
+                if is_period_call(call) and call.name.lower() == ALLEN_RELATION:
+                    return call, [name]
+    return None
+
+
+def compares_allen_relation(node: exp.Expr) -> bool:
+    """Whether the node compares `allen_relation` with names given as strings, or is NOT IN over them."""
+    inner = node.this if isinstance(node, exp.Not) and isinstance(node.this, exp.In) else node
+    if inner is not node and "span" in inner.meta:  # NOT (x IN ...): the inner one has a place of its own
+        return False
+    found = allen_relation_names(inner)
+    return (
+        found is not None
+        and all(isinstance(item, exp.Literal) and item.is_string for item in found[1])
+        and NO_RELATION not in [item.name for item in found[1]]
+    )

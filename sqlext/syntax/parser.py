@@ -149,7 +149,8 @@ def parse(
             )
         return Statement(text, "spark", blanked)
     calls = list(trees[0].find_all(exp.Anonymous, HintCall))
-    refuse_malformed(text, (call for call in calls if isinstance(call, HintCall)))
+    if hints := [call for call in calls if isinstance(call, HintCall)]:
+        refuse_malformed(text, hints)
     named = [call for call in calls if isinstance(call, exp.Anonymous) and not _is_column(call)]
     mark_group_calls(named, compat, is_user_function)
     mark_period_calls(named, is_user_function)
@@ -160,7 +161,7 @@ def _tokens(text: str, settings: SqlSettings) -> tuple[list[Token], str]:
     """The tokens, and the text they were read from: as long as `text`, but sqlglot finds the end of its hints."""
     while True:
         tokens = dialect(settings).tokenize(text)
-        plain = without_inner_ends(text, tokens)
+        plain = without_inner_ends(text, tokens) if "/*+" in text else text
         if plain == text:
             return tokens, text
         text = plain
