@@ -143,7 +143,7 @@ class Session:
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
                 config, wrong = Config(), error
             key = (text.sql, config, settings, self.compat)
-            frame = self._by_spark(sqlQuery, args, kwargs, settings) if key in self._passed else None
+            frame = self._by_spark(sqlQuery, args, kwargs, settings) if key in self._passed.passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
             plan, frame = self._stage(text.sql, config, settings, given, lenient=True), None

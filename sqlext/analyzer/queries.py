@@ -146,9 +146,10 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
             raise LeftToSparkError(f"{name} is left to Spark", span=_place(place, node))
     ordering.refuse_sorts(node)
     plan, scope = joins.from_clause(context, node, env)
-    return hints.on_result(
-        context, node, _block(context, node, env, hints.on_relations(context, node, plan, scope), scope)
-    )
+    if node.args.get("hint") is None:
+        return _block(context, node, env, plan, scope)
+    marked = hints.on_relations(context, node, plan, scope)
+    return hints.on_result(context, node, _block(context, node, env, marked, scope))
 
 
 def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scope: Scope) -> Analyzed:

@@ -16,7 +16,7 @@ from sqlext_planner.catalog import KeyStatistics
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.expressions.types import from_arrow, normalize
 
-from sqlext.catalog.memory import kept_by_files
+from sqlext.catalog.locations import kept_by_files
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -20,8 +20,7 @@ import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog.inferred_types import ColumnValues, is_value
-from sqlext.catalog.locations import compression_of, suffix_of
-from sqlext.catalog.memory import kept_by_files
+from sqlext.catalog.locations import compression_of, kept_by_files, suffix_of
 from sqlext.catalog.options import NONE, ReadOptions
 
 #: How Spark reads the files: a quote in a quoted value is doubled, and a value of another type is an error.

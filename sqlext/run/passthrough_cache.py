@@ -31,29 +31,26 @@ class PassthroughCache:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._passed: OrderedDict[Key, tuple[int, str]] = OrderedDict()
+        self.passed: OrderedDict[Key, tuple[int, str]] = OrderedDict()
         self._lock = threading.Lock()
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._passed
 
     def holds(self, key: Key, frame: DataFrame) -> bool:
         """Whether the statement passed through before, when Spark analyzed it as it does now (`frame`)."""
         with self._lock:
-            known = self._passed.get(key)
+            known = self.passed.get(key)
             if known is not None:
-                self._passed.move_to_end(key)
+                self.passed.move_to_end(key)
         return known is not None and known == _fingerprint(frame)
 
     def remember(self, key: Key, frame: DataFrame) -> None:
         """Remember that the query passed through; `frame` is Spark's DataFrame of it."""
         found = _fingerprint(frame)
         with self._lock:
-            self._passed.pop(key, None)
+            self.passed.pop(key, None)
             if found is not None:
-                self._passed[key] = found
-            if len(self._passed) > self._capacity:
-                self._passed.popitem(last=False)
+                self.passed[key] = found
+            if len(self.passed) > self._capacity:
+                self.passed.popitem(last=False)
 
 
 def _fingerprint(frame: DataFrame) -> tuple[int, str] | None:

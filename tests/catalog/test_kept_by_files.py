@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlext.catalog.memory import kept_by_files
+from sqlext.catalog.locations import kept_by_files
 
 
 class Reader:

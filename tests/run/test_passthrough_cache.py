@@ -117,7 +117,7 @@ def test_explain_and_dataframes_in_the_text_are_not_kept(session: Counting) -> N
         assert "cached_t" not in session.sql("EXPLAIN " + WINDOW).columns
         session.sql("EXPLAIN " + PLAIN)
     assert session.planned == 6
-    assert not session._passed._passed
+    assert not session._passed.passed
 
 
 def test_a_dropped_view_is_sparks_error(session: Counting) -> None:

@@ -98,9 +98,9 @@ def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: C
 
     Raises UnsupportedError for a hint that the join does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import WantedPartitioning
+    from sqlext_planner.exchange.partitioning.choice import WantedPartitioning, input_rows
     from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-    from sqlext_planner.exchange.partitioning.samples import input_rows, sampled
+    from sqlext_planner.exchange.partitioning.samples import sampled
     from sqlext_planner.interval_join.samples import join_demand
     from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner
 
@@ -232,7 +232,7 @@ def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None
 
     Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
     """
-    from sqlext_planner.exchange.partitioning.loads import Demand
+    from sqlext_planner.exchange.partitioning.choice import Demand
     from sqlext_planner.exchange.partitioning.stream_placing import TABLES, stream_placing
 
     steady = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
-from sqlext_planner.exchange.partitioning.loads import PAIR_COST, Demand
+from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoinKind
 

@@ -115,8 +115,7 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that LAST JOIN does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import choose_partitioning
-    from sqlext_planner.exchange.partitioning.loads import Demand
+    from sqlext_planner.exchange.partitioning.choice import Demand, choose_partitioning
 
     demand = Demand(unbounded="the last row that matches can have any time")
     return choose_partitioning(_inputs(node), demand, catalog, config, node.partitioner)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.driver import Wire
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.loads import Demand
+    from sqlext_planner.exchange.partitioning.choice import Demand, Partitioning
     from sqlext_planner.exchange.partitioning.samples import SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
@@ -119,7 +118,7 @@ def window_demand(node: WindowUnion) -> Demand:
     from sqlext_operators.window.reach import time_reach
     from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
-    from sqlext_planner.exchange.partitioning.loads import Demand
+    from sqlext_planner.exchange.partitioning.choice import Demand
 
     order = _order(node)
     windows = tuple(

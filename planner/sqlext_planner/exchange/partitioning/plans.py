@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from sqlext_operators.exchange.placement import KeyPlace, Placement
 
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Units, slot_of
+from sqlext_planner.exchange.partitioning.loads import Loads, Units, slot_of
 from sqlext_planner.exchange.partitioning.splitting import minimal_splits, spread, teams_of
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s, Int64s
     from sqlext_operators.exchange.placement import Placement
+
+    from sqlext_planner.exchange.partitioning.choice import Demand
 
 
 #: Which rows every member of a team gets: those of all inputs, or those of the inputs that own nothing.

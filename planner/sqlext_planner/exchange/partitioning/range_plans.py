@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.partitioning.loads import Demand, pairs_of_owned
+from sqlext_planner.exchange.partitioning.loads import pairs_of_owned
 from sqlext_planner.exchange.partitioning.plans import (
     Exchange,
     PartitionPlan,
@@ -28,6 +28,8 @@ from sqlext_planner.exchange.partitioning.splitting import (
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s, Int64s
+
+    from sqlext_planner.exchange.partitioning.choice import Demand
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlacement
 
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, slot_of
+from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, DynamicSchedule
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, Refused, present_plan, steady_plan
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s
     from sqlext_operators.exchange.stream_placement import BucketReport
+
+    from sqlext_planner.exchange.partitioning.choice import Demand
 
 
 DYNAMIC = "dynamic"

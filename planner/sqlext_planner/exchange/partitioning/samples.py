@@ -51,16 +51,6 @@ class Sampled:
     tables: tuple[pa.Table | None, ...]
 
 
-def input_rows(inputs: Sequence[SampledInput], catalog: Catalog) -> list[float | None]:
-    """About how many rows each input has, None where nothing is known."""
-    found: list[float | None] = []
-    for item in inputs:
-        base = base_table(item.plan)
-        statistics = None if base is None else catalog.key_statistics(base.scan.table, [])
-        found.append(None if base is None or statistics is None else statistics.rows * base.kept)
-    return found
-
-
 def sampled(inputs: Sequence[SampledInput], rows: Sequence[float], catalog: Catalog) -> Sampled:
     """Samples of all inputs, with as many `rows` as given. An input without one counts as spread evenly."""
     import numpy as np

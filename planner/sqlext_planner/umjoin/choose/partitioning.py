@@ -34,9 +34,7 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
 
     Raises UnsupportedError for a hint that a multi-way join does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import choose_partitioning
-    from sqlext_planner.exchange.partitioning.loads import PAIR_COST, Demand
-    from sqlext_planner.exchange.partitioning.samples import input_rows
+    from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand, choose_partitioning, input_rows
 
     inputs = _inputs(node)
     places = UMJoinSplit.of(node).places
@@ -76,7 +74,7 @@ def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | N
 
     Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
     """
-    from sqlext_planner.exchange.partitioning.loads import Demand
+    from sqlext_planner.exchange.partitioning.choice import Demand
     from sqlext_planner.exchange.partitioning.stream_placing import stream_placing
 
     core = parts.core

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample
+from sqlext_planner.exchange.partitioning.choice import Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.plans import PartitionPlan
 
 #: Hashes of a few keys, in different slots of 16.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample, Units
+from sqlext_planner.exchange.partitioning.choice import Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample, Units
 
 from tests.planner.exchange.partitioning.routed_rows import HASHES, exact_loads, inputs, needed_by, rows_of
 

@@ -12,7 +12,7 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import StreamPlacement
 from sqlext_operators.interval_join.stream_sides import SIDES, other_side
-from sqlext_planner.exchange.partitioning.loads import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 from tests.operators.interval_join.test_open_periods import LAST, OVERLAPS, Case, Twin, batch_of, cases, spec_of, tuples

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from sqlext_planner.exchange.partitioning.choice import SHIP_SECONDS, WORK_SECONDS, choose, critical_seconds
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample
+from sqlext_planner.exchange.partitioning.choice import SHIP_SECONDS, WORK_SECONDS, Demand, choose, critical_seconds
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import PartitionPlan
 

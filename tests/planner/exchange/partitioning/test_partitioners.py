@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample
+from sqlext_planner.exchange.partitioning.choice import Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan, Refused, Splitter
 

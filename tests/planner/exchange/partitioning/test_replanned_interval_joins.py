@@ -17,7 +17,7 @@ from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import Kind
 from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_sides import SIDES, StreamRows, other_side
-from sqlext_planner.exchange.partitioning.loads import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 from tests.operators.interval_join.interval_data import CASES, named

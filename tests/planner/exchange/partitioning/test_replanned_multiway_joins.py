@@ -16,7 +16,7 @@ from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.umjoin.spec import Kind, MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
-from sqlext_planner.exchange.partitioning.loads import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 from tests.operators.umjoin.test_multiway_stream import LAST, Case, Model, Row, blocks_of, schema_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.window.spec import Frame, Window
 from sqlext_operators.window.stream import WindowStreamSpec
-from sqlext_planner.exchange.partitioning.loads import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 from tests.operators.window.test_window_stream import LAST, Case, Row, blocks_of, in_batch, results, spec_of

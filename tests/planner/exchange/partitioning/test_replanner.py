@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import ALWAYS, BucketReport, CountedKey, Epoch, StreamPlacement
-from sqlext_planner.exchange.partitioning.loads import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
 
 BACK, AHEAD = 100, 7

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.keys import hash_keys
-from sqlext_planner.exchange.partitioning.loads import Demand, Loads, Sample
+from sqlext_planner.exchange.partitioning.choice import Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan, Splitter
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.exchange.partitioning.loads import Demand
+from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.partitioners import TimeRangePartitioner
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan
 from sqlext_planner.exchange.partitioning.range_plans import KeyTimes
