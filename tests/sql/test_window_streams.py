@@ -298,7 +298,6 @@ def test_late_rows_come_out_with_their_phase(session: Session, spark: SparkSessi
     drop_views(spark, "phased", "plain")
 
 
-@pytest.mark.slow
 def test_a_changed_query_is_refused_by_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(3, 50)
     write_files(tmp_path / "in", rows, 2)

@@ -203,7 +203,7 @@ def test_several_windows(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
-@examples(40, share=8)
+@examples(40)
 @given(st.data())
 def test_function(function: str, data: st.DataObject) -> None:
     """Each function over each type it takes, with any frame."""
