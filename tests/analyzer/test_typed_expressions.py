@@ -33,7 +33,7 @@ def expression(text: str) -> Expression:
 
 def shape(item: Expression) -> str:
     """The classes of an expression and of its operands."""
-    name = type(item).__name__.lower()
+    name = type(item).__name__.lower().removeprefix("function")
     if isinstance(item, (Column, Literal)):
         return str(item)
     own = {FunctionCall: "name", Cast: "to", Arithmetic: "signs", Interval: "unit"}.get(type(item))

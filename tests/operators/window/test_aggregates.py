@@ -50,6 +50,9 @@ def evaluate(name: str, *columns: Any, frame: Frame = UNBOUNDED, constants: tupl
         ("regr_intercept", ([1.0, 3.0, 5.0], [2.0, 4.0, 1.0]), (), 4.0),
         ("regr_r2", ([1, 1], [2, 5]), (), 1.0),
         ("regr_r2", ([1, 3], [2, 2]), (), None),
+        ("regr_r2", ([1.0], [math.nan]), (), 1.0),  # so says Spark
+        ("corr", ([math.nan, 2.0], [1.0, 1.0]), (), None),
+        ("corr", ([1.0, 1.0], [math.nan, 2.0]), (), None),
         ("regr_count", ([1, None, 3], [2, 2, None]), (), 1),
         ("skewness", ([2.0, 2.0],), (), None),
         ("kurtosis", ([1.0, 2.0, 3.0, 4.0],), (), -1.36),

@@ -124,7 +124,7 @@ def test_rows_in_a_frame_are_those_of_the_operators_twin(
 ) -> None:
     rows.sort(key=lambda row: (row[0], -row[1]))
     frame = Frame(unit, *bounds, bounds[0] is not None and bounds[0] > 0, flags[0], maxsize, *flags[1:])
-    twin = [reference.Row(order, source, ()) for order, source in rows]
+    twin = [reference.SequenceRow(order, source, ()) for order, source in rows]
     place = current % len(rows)
     assert members(frame, rows, place) == reference.members(frame, twin, place)
 

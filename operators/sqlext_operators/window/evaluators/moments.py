@@ -133,7 +133,7 @@ class Pairs(States):
         squares = xx * yy
         corr = xy / np.sqrt(squares)
         if self.statistic == "corr":
-            return corr, (count > 1) & (squares != 0)
+            return corr, (count > 1) & (xx != 0) & (yy != 0) & (squares != 0)
         return np.where(yy == 0, 1.0, corr * corr), some & (xx != 0) & ((yy == 0) | (squares != 0))
 
 

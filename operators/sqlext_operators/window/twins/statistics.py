@@ -218,8 +218,12 @@ def _intercept(y: list[Any], x: list[Any]) -> float | None:
 
 
 def _corr(y: list[Any], x: list[Any]) -> ApproximateResult | None:
-    if len(x) < 2:
+    if len(x) < 2 or _products(x, x) == 0 or _products(y, y) == 0:
         return None
+    return _correlation(y, x)
+
+
+def _correlation(y: list[Any], x: list[Any]) -> ApproximateResult | None:
     squares = _products(x, x) * _products(y, y)
     return None if squares == 0 else _ratio(_products(x, y), math.sqrt(squares))
 
@@ -229,7 +233,7 @@ def _r2(y: list[Any], x: list[Any]) -> float | None:
         return None
     if _products(y, y) == 0:
         return 1.0
-    corr = _corr(y, x)
+    corr = _correlation(y, x)
     return None if corr is None else ApproximateResult(corr * corr, 2 * abs(corr) * corr.error + corr.error**2)
 
 
