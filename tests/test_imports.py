@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import networkx as nx
 import pytest
+from sqlext_operators.window.functions import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (ROOT / "sqlext", ROOT / "planner" / "sqlext_planner", ROOT / "operators" / "sqlext_operators")
@@ -156,3 +158,29 @@ def test_no_modules_import_each_other(trees: dict[str, ast.Module]) -> None:
     graph = imports_between_modules(trees)
     assert graph.number_of_edges() > 1_000
     assert [sorted(found) for found in nx.strongly_connected_components(graph) if len(found) > 1] == []
+
+
+def test_every_module_is_reached(trees: dict[str, ast.Module]) -> None:
+    """From the command line, a Session, a notebook, sqlglot's dialects, what workers load by name, and the examples of
+    the manual; only twins are for the tests alone."""
+    graph = imports_between_modules(trees)
+    for name in trees:
+        parts = name.split(".")
+        graph.add_edges_from((name, ".".join(parts[:end])) for end in range(1, len(parts)))
+    evaluators = {f"sqlext_operators.window.evaluators.{row.evaluation.module}" for row in FUNCTIONS.values()}
+    shown = {
+        module
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        for module in re.findall(r"^ *from (sqlext[\w.]*) import", page.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    roots = {
+        "sqlext",
+        "sqlext.__main__",
+        "sqlext.cli.app",
+        "sqlext.functions",
+        "sqlext.notebook",
+        "sqlext.syntax.dialect",
+    }
+    reached = set().union(*({root} | nx.descendants(graph, root) for root in roots | evaluators | shown))
+    left = {name for name in set(trees) - reached if not re.search(r"reference$|\.twins\b", name)}
+    assert left == set()
