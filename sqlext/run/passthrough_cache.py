@@ -27,7 +27,10 @@ Key = tuple[str, Config, SqlSettings, str | None]
 
 
 class PassthroughCache:
-    """Queries that passed through, with a fingerprint of Spark's plan. Thread-safe; holds nothing from the JVM."""
+    """Queries that passed through, with a fingerprint of Spark's plan. Thread-safe; holds nothing from the JVM.
+
+    `passed` are the queries, the least recently used one first.
+    """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
