@@ -10,7 +10,7 @@ from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, SqlExtError, UnsupportedError
 
-import sqlext.analyzer
+import sqlext.analyzer.queries
 import sqlext.syntax.parser
 from sqlext.catalog import DictCatalog
 from sqlext.run.pipeline import stage
@@ -37,7 +37,7 @@ FAILURES = (
     UnsupportedError("no", condition="unsupported-clause"),
 )
 STAGES = (
-    (sqlext.analyzer, "analyze"),
+    (sqlext.analyzer.queries, "analyze"),
     (Optimizer, "optimize"),
     (sqlext_planner.strategies, "plan_physical"),
     (sqlext_planner.strategies, "contains_extension"),
