@@ -129,6 +129,15 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, spark: SparkSession,
     assert found == wanted
 
 
+def test_in_a_zone_that_is_not_utc(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark hands instants over in the session's zone; state has them in UTC."""
+    sql = STATEMENTS["near in time"]
+    with stream_conf(spark, **{"spark.sql.session.timeZone": "Europe/Berlin"}):
+        rows = streamed(session.sql(hinted(sql.format(""))), tmp_path)
+        assert rows == sorted_rows(spark.sql(sql.format("_t")))
+    assert rows
+
+
 @pytest.mark.slow
 @pytest.mark.every_spark("streams: multi-way joins")
 def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: SparkSession, tmp_path: Path) -> None:

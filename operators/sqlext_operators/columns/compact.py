@@ -169,3 +169,27 @@ def _is_narrow(field: pa.Field) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with all instants in the zone UTC; the same object if they are.
+
+    Spark hands instants over in the session's zone, state and inputs without rows have them in UTC: the batches of one
+    stream of results must not differ. Instants are the same in any zone, so nothing is computed.
+    """
+    schema = pa.schema([field.with_type(_utc_type(field.type)) for field in batch.schema])
+    if schema.types == batch.schema.types:
+        return batch
+    columns = [column.cast(kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _utc_type(kind: pa.DataType) -> pa.DataType:
+    """The type with each zone in it as UTC."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_utc_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_utc_type(field.type)) for field in kind])
+    return kind

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole
-from sqlext_operators.columns.compact import plain
+from sqlext_operators.columns.compact import in_utc, plain
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.blocks import Block, BlockSpools, decode
 from sqlext_operators.exchange.placed import without_copies
@@ -310,7 +310,7 @@ def plain_results(
     """The results of an entry point as Spark takes them, without dictionaries."""
     for batch in entry(partition, batches):
         with measured("output"):
-            decoded = plain(batch)
+            decoded = in_utc(plain(batch))
         yield decoded
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.compact import in_utc
 from sqlext_operators.errors import Places, TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
 from sqlext_operators.exchange.chunks import (
@@ -230,7 +231,7 @@ class StatefulOperator:
         blocks = []
         for batch in self._operator.step(store, new, watermark, progress):
             progress.results += batch.num_rows
-            blocks.append(encoded(batch).to_pybytes())
+            blocks.append(encoded(in_utc(batch)).to_pybytes())
         chained = (block for block in new if block.tag in self._spec.chained)
         progress.rows -= sum(int(owned_rows(block.batch).sum()) for block in chained)
         if watermark is not None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import dense_codes, ranked
-from sqlext_operators.columns.compact import compact, concatenate, is_distinct, plain, restore, together
+from sqlext_operators.columns.compact import compact, concatenate, in_utc, is_distinct, plain, restore, together
 from sqlext_operators.columns.keys import KeyCodes, hash_keys
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
 from sqlext_operators.window.evaluators.distinct import zero_filled
@@ -124,3 +124,33 @@ def test_a_dictionary_of_a_file_may_not_be_one_of_ours() -> None:
     assert not is_distinct(pa.DictionaryArray.from_arrays(places, pa.array(["a", "b", "a"])))
     assert not is_distinct(pa.DictionaryArray.from_arrays(places, pa.array(["a", None, "b"])))
     assert is_distinct(pa.DictionaryArray.from_arrays(places, pa.array(["a", "", "b"])))
+
+
+def test_instants_are_in_utc_wherever_they_are() -> None:
+    """State has them in UTC, Spark hands them over in the session's zone."""
+    berlin, utc = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC")
+
+    def kinds(zoned: pa.DataType) -> dict[str, pa.DataType]:
+        return {
+            "t": zoned,
+            "wall": pa.timestamp("us"),
+            "list": pa.list_(zoned),
+            "struct": pa.struct([("a", zoned), ("b", pa.list_(pa.struct([("c", zoned)])))]),
+            "n": pa.int64(),
+        }
+
+    rows = {
+        "t": [1, None],
+        "wall": [2, 3],
+        "list": [[4, None], None],
+        "struct": [{"a": 5, "b": [{"c": 6}]}, None],
+        "n": [7, 8],
+    }
+    given, expected = (
+        pa.record_batch([pa.array(rows[name], kind) for name, kind in kinds(zone).items()], names=list(rows))
+        for zone in (berlin, utc)
+    )
+    assert in_utc(given).equals(expected)
+    assert in_utc(expected) is expected
+    keys = pa.record_batch([pa.array([1])], schema=pa.schema([pa.field("k", pa.int64(), nullable=False)]))
+    assert in_utc(keys) is keys
