@@ -51,7 +51,7 @@ class Session:
             ``SET sqlext.planner.alwaysLower = true`` works.
 
     Between statements a Session remembers which queries went to Spark as they are, so that it does not plan them again
-    (passthrough_cache.py), and what temporary views are, as long as Spark has the same ones (spark/views.py of the
+    (passthrough_cache.py), and what temporary views are, as long as Spark has the same ones (spark/tables.py of the
     planner). Several threads can use it.
     """
 

@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,6 +17,11 @@ SUFFIXES = (".py", ".md", ".test", ".txt")
 #: docs/reference/windows.md, section 3; docs/reference/periods.md, sections 1 to 3; docs/decisions.md, decision 16.
 _SECTION = re.compile(r"(docs/[\w/-]+\.md),\s+(?:section|decision)s?\s+(\d+)(?:\s+(?:to|and)\s+(\d+))?")
 _PAGE = re.compile(r"(?<![\w./-])[\w./-]*\w\.md\b")
+#: Python files: `execution.py`, `operators/.../window/processor.py`; not `planner/.../FEATURE/nodes.py`.
+_MODULE = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[a-z_]\w*\.py\b")
+_PLACEHOLDER = re.compile(r"/[A-Z]+/|/[A-Z]+\.py$")
+#: What the manual and a user's folder call files.
+_OF_USERS = {"job.py", "sitecustomize.py"}
 
 
 def texts() -> Iterator[tuple[Path, str]]:
@@ -63,6 +68,13 @@ def missing_pages(folder: Path, text: str) -> list[str]:
     return sorted(name for name in names if not (ROOT / name).exists() and not (folder / name).exists())
 
 
+def missing_modules(text: str, paths: Sequence[str]) -> list[str]:
+    """The Python files that a text names and that no path of the repository ends with; `...` stands for folders."""
+    names = {name for name in _MODULE.findall(text) if not _PLACEHOLDER.search(name) and name not in _OF_USERS}
+    ends = {name: re.escape(name).replace(re.escape("..."), ".+") for name in names}
+    return sorted(name for name, end in ends.items() if not any(re.search(f"(^|/){end}$", path) for path in paths))
+
+
 def test_sections_are_numbered_from_1() -> None:
     for page in sorted(REFERENCE.glob("*.md")):
         if page.name != "README.md":
@@ -83,6 +95,21 @@ def test_cited_pages_are_there() -> None:
     assert found == {}
 
 
+def test_named_modules_are_there() -> None:
+    """In docstrings and comments, and on the pages about the code; a module that moves takes its name along."""
+    paths = [str(path.relative_to(ROOT)) for path, _ in TEXTS if path.suffix == ".py"]
+    paths += [str(path.relative_to(ROOT)) for path in (ROOT / "benchmarks").rglob("*.py")]
+    pages = ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md", "docs/invariants.md", "docs/sweeps.md")
+    found = {}
+    for path, text in TEXTS:
+        name = str(path.relative_to(ROOT))
+        is_code = path.suffix == ".py" and ".py" in text
+        about_code = "\n".join(prose(text)) if is_code else text if name in pages else ""
+        if missing := missing_modules(about_code, paths):
+            found[name] = missing
+    assert found == {}
+
+
 def test_every_page_of_the_reference_is_cited_by_code() -> None:
     code = "\n".join(text for path, text in TEXTS if path.suffix == ".py")
     for page in sorted(REFERENCE.glob("*.md")):
@@ -95,3 +122,6 @@ def test_a_wrong_citation_is_found() -> None:
     assert missing_sections("docs/reference/" + "nowhere.md, section 1") == ["docs/reference/nowhere.md, 1"]
     source = f'"""See {page} and nowhere.md."""\n# DESIGN.md says so\nx = "not_prose.md"\n'
     assert missing_pages(ROOT, source) == ["DESIGN.md", "nowhere.md"]
+    paths = ["planner/window/nodes.py", "sqlext/session.py"]
+    cited = "nodes.py, planner/.../nodes.py, session.py, planner/session.py, gone.py, planner/FEATURE/rules.py"
+    assert missing_modules(cited, paths) == ["gone.py", "planner/session.py"]

@@ -50,7 +50,7 @@ class SqlExtError(Exception):
     do, `notes` add facts (one sentence each). A help text that is costly to find is given as a function, which is
     called only when somebody reads the help.
     Code that knows the text of the statement can attach it later with `with_sql`. `lines` show the place
-    if the text itself is not at hand: in an error that a task found. Credentials in URIs are not shown (masking.py).
+    if the text itself is not at hand: in an error that a task found. Credentials in URIs are not shown (`masked`).
     """
 
     def __init__(

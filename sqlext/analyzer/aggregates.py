@@ -4,6 +4,13 @@ The select list goes into the Aggregate as it is written. Everything above the A
 windows over aggregates) is rewritten over its output: each grouping key and each aggregate call becomes a column, added
 to the Aggregate if the select list has no such item. If the block calls a function of the window table, the select list
 too is computed above, over the columns of a GroupAggregate.
+
+The functions of the window table in a block with GROUP BY: each call becomes a column of a GroupAggregate.
+
+The block may hold Spark's own aggregates too. A function that both have is Spark's, with ``compat="openmldb"`` the
+table's (docs/reference/windows.md, section 5). count, min and max are the same in both and are computed by whichever
+the block needs anyway: by Spark if the block holds no other function of the table, else by ours unless Spark has
+others to compute.
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 What may be around and inside it (FILTER, IGNORE NULLS, RESPECT NULLS, DISTINCT); Spark's longer forms (an order
 WITHIN GROUP, arrays of percentages); aggregates over a list instead of a window's rows, as OpenMLDB reads
 ``distinct_count(window_split(s, ','))``.
+
+An aggregate whose first argument is one of the split functions counts the list's parts. Over a window the inner call is
+one of the table's, which returns the list; the aggregate becomes a Spark expression over it (compat="openmldb" only).
+
+- ``percentile_cont(0.5) WITHIN GROUP (ORDER BY x DESC)`` is ``percentile_cont(x, true, 0.5)`` of the table
+- ``mode() WITHIN GROUP (ORDER BY x)`` is ``mode_within_group(x, false)``
+- ``listagg(s, ',') WITHIN GROUP (ORDER BY y)`` is ``listagg_within_group(s, y, ',', false, true)``
+- ``percentile(x, array(0.1, 0.9))`` is ``percentiles(x, 0.1, 0.9)``
 """
 
 from __future__ import annotations

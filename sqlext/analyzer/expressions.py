@@ -53,7 +53,7 @@ class ExpressionBuilder:
     `replace` may return an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
     select items that later items may name (lateral column aliases). `outer` are the scopes of the queries around this
     one, innermost first, for names that mean nothing in its own. `is_filter`: for the condition of WHERE or HAVING;
-    `is_condition`: also for that of ON, where logic gets a form (logic.py).
+    `is_condition`: also for that of ON, where logic gets a form (forms.py).
     """
 
     context: Context

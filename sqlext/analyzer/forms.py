@@ -1,4 +1,15 @@
-"""Which syntax nodes become typed expressions, and what is known of each."""
+"""Which syntax nodes become typed expressions, and what is known of each.
+
+Logic in conditions: OR, NOT, IS and the calls that wrap a condition become expressions of a known form.
+
+Rules normalise them where only rows count for which the condition is true (`optimizer/rules.py`).
+Elsewhere, in a select list, they stay the user's own text.
+
+`factored` takes out the terms that all sides of an OR share: ``a = b AND x OR a = b AND y`` is ``a = b AND (x OR y)``.
+
+Catalyst does the same later; rules need it when they look for equalities of a join or of a subquery (TPC-H Q19, TPC-DS
+Q13, Q41 and Q48 write join conditions that way). It holds in SQL's three-valued logic too: AND distributes over OR.
+"""
 
 from __future__ import annotations
 

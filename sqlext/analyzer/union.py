@@ -1,4 +1,17 @@
-"""One of our window definitions as WindowUnion nodes: its sources, its frame, its calls level by level."""
+"""One of our window definitions as WindowUnion nodes: its sources, its frame, its calls level by level.
+
+The sources of a block's windows, and UNION ... BY NAME, whose sources' columns are found by name, in any order.
+
+``views WINDOW w AS (UNION orders BY NAME PARTITION BY user_id ORDER BY ts ...)``: a column that only `views` has is
+NULL in the rows of `orders`. A column that only `orders` has (an *extra*) is NULL in the rows of `views`, and calls
+over the window may read it: ``sum(price) OVER w``. FROM gets the extras of all windows of its block once, behind its
+own columns.
+
+The types of a window's columns: those that Spark's UNION of FROM and the sources would have.
+
+``views WINDOW w AS (UNION orders ...)`` where `k` is an int in `views` and a bigint in `orders`: the window reads `k`
+as a bigint. FROM gets one more column for each of its columns that is cast, so that the result keeps FROM's own.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +98,8 @@ def _in_star_order(columns: Sequence[Visible], source: LogicalPlan) -> LogicalPl
 
 def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
     """A UNION source with the columns of FROM (docs/reference/windows.md, section 2): found by their names
-    (union_by_name.py), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its rows
-    have NULL in the columns that it lacks."""
+    (`UnionSources.pairs`), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its
+    rows have NULL in the columns that it lacks."""
     if is_by_name(wanted.definition.node):
         return wanted.named.arranged(node, wanted.scope, needed)
     context = wanted.context

@@ -2,6 +2,10 @@
 
 Every statement is bound for planning; one that passes through reaches Spark as the user wrote it. The bound text
 remembers where each value came from, so that errors point at the user's text.
+
+Scalars of numpy and pandas as Python values, in the types that `pyspark.sql.functions.lit` gives them.
+
+pandas need not be there: its scalars are told by their types' names.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 ``EMIT AFTER DELAY INTERVAL '7' SECONDS [COMPENSATE [USING name]] [CONFIDENCE 0.95]`` stands at the end of a query
 block. Paths into a VARIANT or a JSON text, Spark's ``j:a.b[0]['c d']``, are one node, whose text is left to Spark:
 sqlglot's Spark dialect reads ``j:p`` as a column with an alias.
+
+EMIT is no keyword: it begins the clause only before AFTER, where a clause of a query may begin.
 """
 
 from __future__ import annotations

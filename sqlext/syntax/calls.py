@@ -2,6 +2,9 @@
 
 They are functions of the window table over the rows of a group, without OVER; period predicates in function form
 (``allen_meets(a, b, c, d)``), functions of periods, and comparisons of ``allen_relation(...)`` with names.
+
+docs/reference/windows.md, section 5, lists them. The parser marks them in the tree once, because that needs the
+catalog: a function that the user has registered under such a name remains the user's.
 """
 
 from __future__ import annotations

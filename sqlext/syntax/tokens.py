@@ -1,6 +1,16 @@
 """The tokens of a text as Spark reads them: numbers, names that begin with digits, words that become names.
 
 Numbers are formed as Spark's lexer forms them (SqlBaseLexer.g4).
+
+sqlglot's differ: it takes a sign after the whole exponent of ``1e3-1``, makes two tokens of ``.5e3`` and ``0x1F``, and
+one of ``1..2``. Of a number and a name that begin at the same place the longer is the token, of two as long the number:
+``1e3`` is a number, ``1e3x`` and ``1_000`` are names. A number with a point is none if a letter, a digit or an
+underscore follows it: in ``t.1st`` the point stands alone.
+
+Spark reserves none of its words. Where ALL or DISTINCT could begin a select list or the arguments of a function, it is
+the quantifier if an expression follows, else a column; everywhere else it is a name. sqlglot decides by the word
+alone, so ``SELECT all, a`` would lose a column. WINDOW before a parenthesis is Spark's function: ``GROUP BY window(ts,
+'1 hour')`` is no clause. The functions here turn such tokens into names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operators over the results of operators on streams, as far as planning knows them: for EXPLAIN.
 
-What counts when the DataFrame is built is in the columns' metadata (exchange/stream_inputs.py), because a view may be
+What counts when the DataFrame is built is in the columns' metadata (exchange/stream_driver.py), because a view may be
 the result of another statement.
 """
 

@@ -1,4 +1,7 @@
-"""The type that Spark gives arithmetic on numbers, decimals included, where it is certain."""
+"""The type that Spark gives arithmetic on numbers, decimals included, where it is certain.
+
+A whole number beside a decimal counts as a decimal with the digits of `INTEGERS` (Spark's `DecimalType.forType`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The physical interval join: pairs found by windows over sorted values."""
+"""The physical interval join: pairs found by windows over sorted values.
+
+The rows of an interval join whose residual Spark tests: candidate pairs, Spark's filter, and what has no match.
+
+The three steps are in one task, one behind the other: no pair is sent anywhere. Rows come to the completing step in the
+order in which the operator gave them, since projections and filters keep it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What a window union ships: the columns of each input, checked against the DataFrames' real types."""
+"""What a window union ships: the columns of each input, checked against the DataFrames' real types.
+
+Which types a window union takes, with errors that point into the statement.
+
+The rules are those of docs/reference/windows.md, sections 1 and 2.
+"""
 
 from __future__ import annotations
 

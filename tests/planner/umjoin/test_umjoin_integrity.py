@@ -70,7 +70,7 @@ def scanned(scan: Scan, tables: Tables) -> list[Row]:
 
 
 def expected(node: UMJoin, tables: Tables) -> list[Row]:
-    """The node's rows as logical/umjoin.py says it; the inputs that are not inner follow in their order."""
+    """The node's rows as umjoin/nodes.py says it; the inputs that are not inner follow in their order."""
     inputs = [scanned(child, tables) for child in node.inputs if isinstance(child, Scan)]
     inner = [rows for rows, kind in zip(inputs, node.kinds, strict=True) if kind == "inner"]
     rows = [{k: v for part in parts for k, v in part.items()} for parts in itertools.product(*inner)]

@@ -245,9 +245,8 @@ def _line(item: Candidate, choice: PartitioningChoice, gaps: Sequence[str]) -> s
     return f"{shown}{chosen}{unknown}"
 
 
-#: Hash slots for the keys that are not known alone.
 #: What a joined row costs that is handed to Spark, relative to a row that the exchange moves and codes
-#: (umjoin/choose/costs.py).
+#: (umjoin/choose/choice.py).
 PAIR_COST = 0.1
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.choice import Demand
 
 
+#: Hash slots for the keys that are not known alone.
 SLOTS = 4096
 #: A key is known alone if it has at least this share of an input's sampled rows: 39 of 40,000, known to about 16 %.
 LEAST_SHARE = 1 / 1024
