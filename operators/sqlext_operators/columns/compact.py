@@ -190,6 +190,8 @@ def _utc_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_utc_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_utc_type(kind.key_type), kind.item_field.with_type(_utc_type(kind.item_type)))
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_utc_type(field.type)) for field in kind])
     return kind

@@ -136,6 +136,7 @@ def test_instants_are_in_utc_wherever_they_are() -> None:
             "wall": pa.timestamp("us"),
             "list": pa.list_(zoned),
             "struct": pa.struct([("a", zoned), ("b", pa.list_(pa.struct([("c", zoned)])))]),
+            "map": pa.map_(pa.string(), zoned),
             "n": pa.int64(),
         }
 
