@@ -145,7 +145,8 @@ def test_instants_are_in_utc_wherever_they_are() -> None:
         "wall": [2, 3],
         "list": [[4, None], None],
         "struct": [{"a": 5, "b": [{"c": 6}]}, None],
-        "n": [7, 8],
+        "map": [[("x", 7), ("y", None)], None],
+        "n": [8, 9],
     }
     given, expected = (
         pa.record_batch([pa.array(rows[name], kind) for name, kind in kinds(zone).items()], names=list(rows))
