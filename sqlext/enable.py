@@ -56,18 +56,18 @@ def disable(spark: SparkSession) -> None:
 
     Raises ConfigurationError if something else has replaced `spark.sql` since: taking that away would break it.
     """
-    found = vars(spark).get("sql")
-    if found is None:
+    current = vars(spark).get("sql")
+    if current is None:
         return
-    if not isinstance(found, EnabledSql):
-        if not isinstance(getattr(found, "__wrapped__", None), EnabledSql):
+    if not isinstance(current, EnabledSql):
+        if not isinstance(getattr(current, "__wrapped__", None), EnabledSql):
             return
         raise ConfigurationError(
             "spark.sql has been replaced by something else since sqlext.enable",
             condition="python-call",
             help="undo that first, then call sqlext.disable",
         )
-    if getattr(found.spark_sql, "__self__", None) is spark:
+    if getattr(current.spark_sql, "__self__", None) is spark:
         del vars(spark)["sql"]
     else:
-        vars(spark)["sql"] = found.spark_sql
+        vars(spark)["sql"] = current.spark_sql

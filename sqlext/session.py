@@ -105,11 +105,11 @@ class Session:
                 self._spark = None
                 self._passed, self._views = PassthroughCache(), None
             if self._spark is None:
-                self._spark = self._found()
+                self._spark = self._get_or_start()
                 self._files.register_again(self._spark)
             return self._spark
 
-    def _found(self) -> SparkSession:
+    def _get_or_start(self) -> SparkSession:
         from sqlext.embedded import active_session, start_spark
 
         running = active_session()

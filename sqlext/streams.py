@@ -36,14 +36,14 @@ def figures_of(progress: Any) -> dict[str, int]:
 
     ours = observed_figures(progress)
     below = operators_below(ours)
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for name, numbers in ours.items():
         for key, value in numbers.items():
             given_on = key == "rows_out" and name in below
             if key not in (MOST_ROWS, BUCKETS):
-                found[key] = found.get(key, 0) + (0 if given_on else value)
+                totals[key] = totals.get(key, 0) + (0 if given_on else value)
     future = future_rows(progress)
-    return found if future is None else {**found, FUTURE_ROWS: future}
+    return totals if future is None else {**totals, FUTURE_ROWS: future}
 
 
 @dataclass(frozen=True)

@@ -53,16 +53,16 @@ class GroupFunctions:
     of our calls that is not allowed there.
     """
 
-    def __init__(self, builder: ExpressionBuilder, names: ComputedNames, found: Sequence[exp.Expr]) -> None:
+    def __init__(self, builder: ExpressionBuilder, names: ComputedNames, nodes: Sequence[exp.Expr]) -> None:
         self._builder = builder
         self._names = names
         self._calls: dict[WindowCall, WindowCall] = {}  # without a column -> with its own
-        for node in found:  # before the search for Spark's windows
+        for node in nodes:  # before the search for Spark's windows
             _refuse_inner_aggregates(node)
             _refuse_wrapper(node)
-        ours = [node for node in found if isinstance(node, exp.Anonymous) and is_group_call(node)]
+        ours = [node for node in nodes if isinstance(node, exp.Anonymous) and is_group_call(node)]
         self.first = next((node for node in ours if node.name.lower() not in _SAME_IN_SPARK), None)
-        self._takes_over = all(node in ours or self._is_same_in_spark(node) for node in found)
+        self._takes_over = all(node in ours or self._is_same_in_spark(node) for node in nodes)
         if self.first is None:
             for node in ours:
                 self._call(node)
@@ -327,14 +327,14 @@ class _AggregateBlock(SelectBlock):
             return None
         return SparkExpr(("grouping_id()",), dtype="bigint", span=span_of(node))
 
-    def column_of(self, expression: Expression, wanted: str) -> Column:
+    def column_of(self, expression: Expression, name: str) -> Column:
         """The Aggregate's column for a key or an aggregate call; added if there is none yet."""
         for output in self.outputs:
             if self._same(output.expression, expression):
                 return output.column
         taken = {output.column for output in self.outputs}
         own = expression if isinstance(expression, Column) and expression not in taken else None
-        column = own if own is not None else self.names.column(wanted)
+        column = own if own is not None else self.names.column(name)
         self.outputs.append(NamedExpr(expression, column, span=expression.span))
         return column
 
@@ -398,7 +398,7 @@ class _AggregateBlock(SelectBlock):
 
     def _native_windows(self, above: ExpressionBuilder) -> list[NamedExpr]:
         """Spark's windows over the Aggregate's output."""
-        found = []
+        windows = []
         for root, name in roots(self.node, self.items):
             for call in outer_calls(root):
                 if next(call.find_all(exp.Query), None) is not None:
@@ -407,8 +407,8 @@ class _AggregateBlock(SelectBlock):
                 whole = root is call and name is not None
                 column = self.names.column(str(name) if whole else "window")
                 self.windows[id(call)] = column
-                found.append(NamedExpr(expression, column, span=span_of(call)))
-        return found
+                windows.append(NamedExpr(expression, column, span=span_of(call)))
+        return windows
 
 
 def _not_grouped(name: str, span: Span) -> AnalysisError:

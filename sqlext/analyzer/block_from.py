@@ -132,21 +132,21 @@ def _named(context: Context, scope: Scope, node: exp.Select, rest: Sequence[exp.
 
 def _structs(context: Context, plan: LogicalPlan, scope: Scope, rest: Sequence[exp.Expr]) -> SubqueryAlias | None:
     """FROM's rows with a struct for each relation, of the columns that the rest may name; None if a type is unknown."""
-    wanted = {context.fold(part.name) for column in _columns(rest) for part in column.parts}
+    named = {context.fold(part.name) for column in _columns(rest) for part in column.parts}
     whole = {context.fold(column.parts[0].name) for column in _columns(rest) if isinstance(column.this, exp.Star)}
-    found: dict[str, list[Visible]] = {}
+    by_relation: dict[str, list[Visible]] = {}
     for item in scope.columns:
         if len(item.qualifier) != 1 or item.dtype in (None, "void"):
             return None
-        own = found.setdefault(item.qualifier[0], [])
-        if context.fold(item.name) in wanted or context.fold(item.qualifier[0]) in whole:
+        own = by_relation.setdefault(item.qualifier[0], [])
+        if context.fold(item.name) in named or context.fold(item.qualifier[0]) in whole:
             own.append(item)
-    for name, columns in found.items():
+    for name, columns in by_relation.items():
         columns += [] if columns else [next(item for item in scope.columns if item.qualifier == (name,))]
-    if len({context.fold(name) for name in found}) < len(found):
+    if len({context.fold(name) for name in by_relation}) < len(by_relation):
         return None
-    items = [NamedExpr(_struct(context, columns), Column("", name)) for name, columns in found.items()]
-    return SubqueryAlias(context.names.unique("from"), tuple(found), Project(tuple(items), plan))
+    items = [NamedExpr(_struct(context, columns), Column("", name)) for name, columns in by_relation.items()]
+    return SubqueryAlias(context.names.unique("from"), tuple(by_relation), Project(tuple(items), plan))
 
 
 def _struct(context: Context, columns: Sequence[Visible]) -> Expression:

@@ -56,7 +56,7 @@ def called(node: exp.Expr) -> exp.Expr:
 
 def modified(node: exp.Expr) -> Modified:
     """A call with its modifiers. Raises UnsupportedError for one that no function over our windows takes."""
-    found: dict[str, exp.Expr] = {}
+    wrappers: dict[str, exp.Expr] = {}
     while isinstance(node, WRAPPERS):
         if isinstance(node, exp.WithinGroup):
             raise UnsupportedError(
@@ -65,12 +65,12 @@ def modified(node: exp.Expr) -> Modified:
                 span=span_of(node),
                 help="the rows of a window have its order",
             )
-        found["filter" if isinstance(node, exp.Filter) else "nulls"] = node
+        wrappers["filter" if isinstance(node, exp.Filter) else "nulls"] = node
         node = node.this
     assert isinstance(node, exp.Anonymous)
-    condition = found.get("filter")
+    condition = wrappers.get("filter")
     where = None if condition is None else condition.expression.this
-    made = Modified(node, tuple(node.expressions), where, found.get("nulls"))  # type: ignore[arg-type]
+    made = Modified(node, tuple(node.expressions), where, wrappers.get("nulls"))  # type: ignore[arg-type]
     return _without_inner(made)
 
 
@@ -120,7 +120,7 @@ def conditions(
 
     Raises UnsupportedError for a modifier that the function does not take.
     """
-    found = [] if made.filter is None else [build(made.filter)]
+    terms = [] if made.filter is None else [build(made.filter)]
     if made.filter is not None and function.positional:
         raise UnsupportedError(
             f"{function.name}() does not take FILTER: it is no aggregate",
@@ -139,8 +139,8 @@ def conditions(
         )
     skips = isinstance(made.nulls, exp.IgnoreNulls) and not takes_ignore_null(function)
     if value is not None and (skips or (made.distinct is not None and function.name == _COUNTS_NULL)):
-        found.append(SparkExpr(("(", value, ") IS NOT NULL"), dtype="boolean"))
-    return conjunction(found)
+        terms.append(SparkExpr(("(", value, ") IS NOT NULL"), dtype="boolean"))
+    return conjunction(terms)
 
 
 def takes_ignore_null(function: WindowFunction) -> bool:

@@ -79,19 +79,19 @@ def window_call(
     function, arguments = several(function, list(made.arguments))
     values = _paired(function, made.call, arguments)
     star = bool(values) and isinstance(values[0][1], exp.Star)
-    found = _arguments(builder, function, values)
-    complete = _ignoring_nulls(function, made, found.constants, _complete(function, found.constants, node))
+    built = _arguments(builder, function, values)
+    complete = _ignoring_nulls(function, made, built.constants, _complete(function, built.constants, node))
     openmldb = builder.context.openmldb
-    if openmldb and found.types and found.types[0] is not None:
-        _refuse_beyond_openmldb(function, found.types[0], node)
+    if openmldb and built.types and built.types[0] is not None:
+        _refuse_beyond_openmldb(function, built.types[0], node)
     given = [argument for parameter, argument in values if not parameter.is_constant]
-    dtype = _result_type(function, found.types, given, node, star=star, openmldb=openmldb)
+    dtype = _result_type(function, built.types, given, node, star=star, openmldb=openmldb)
     in_frame = function.positional and not whole and (in_argument or openmldb)
     if in_frame:
-        _refuse_beyond_frame(function, made, found.args, node)
+        _refuse_beyond_frame(function, made, built.args, node)
     _check_filter(builder, made)
-    condition = conditions(function, made, found.args[0] if found.args else None, builder.build)
-    args = found.args if condition is None else [*found.args, condition]
+    condition = conditions(function, made, built.args[0] if built.args else None, builder.build)
+    args = built.args if condition is None else [*built.args, condition]
     name = "frame_at" if in_frame else function.name
     filtered = condition is not None
     return WindowCall(name, tuple(args), complete, column, dtype, openmldb, filtered, span=span_of(node))
@@ -109,17 +109,17 @@ class _Arguments:
 def _arguments(
     builder: ExpressionBuilder, function: WindowFunction, values: Sequence[tuple[Parameter, exp.Expr]]
 ) -> _Arguments:
-    found = _Arguments()
+    built = _Arguments()
     for parameter, argument in values:
         if parameter.is_constant:
-            found.constants.append(_constant(builder.context, function, parameter, argument))
+            built.constants.append(_constant(builder.context, function, parameter, argument))
         elif not isinstance(argument, exp.Star):
             value, dtype = builder.build(argument), builder.dtype(argument)
-            if parameter.name == "default" and dtype != found.types[0]:
-                value, dtype = _as_value(value, dtype, found.types[0], function, argument)
-            found.args.append(value)
-            found.types.append(dtype)
-    return found
+            if parameter.name == "default" and dtype != built.types[0]:
+                value, dtype = _as_value(value, dtype, built.types[0], function, argument)
+            built.args.append(value)
+            built.types.append(dtype)
+    return built
 
 
 def _refuse_beyond_frame(function: WindowFunction, made: Modified, args: Sequence[Expression], node: exp.Expr) -> None:
@@ -170,21 +170,23 @@ def _check_filter(builder: ExpressionBuilder, made: Modified) -> None:
 
 
 def _as_value(
-    default: Expression, dtype: str | None, wanted: str | None, function: WindowFunction, node: exp.Expr
+    default: Expression, dtype: str | None, value_type: str | None, function: WindowFunction, node: exp.Expr
 ) -> tuple[Expression, str | None]:
     """A default in the type of the value: NULL, and a number of a narrower type. Raises AnalysisError for another."""
-    if dtype is None or wanted is None:
+    if dtype is None or value_type is None:
         return default, dtype
     is_literal = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
-    order = [_NUMBERS.index(name.partition("(")[0]) for name in (dtype, wanted) if name.partition("(")[0] in _NUMBERS]
+    order = [
+        _NUMBERS.index(name.partition("(")[0]) for name in (dtype, value_type) if name.partition("(")[0] in _NUMBERS
+    ]
     if dtype != "void" and (len(order) < 2 or (order[0] > order[1] and not is_literal)):
         raise AnalysisError(
-            f"the default of {function.name}() is {dtype}, and its value is {wanted}",
+            f"the default of {function.name}() is {dtype}, and its value is {value_type}",
             condition="function-arguments",
             span=span_of(node),
-            help=f"cast it: CAST(... AS {wanted.upper()})",
+            help=f"cast it: CAST(... AS {value_type.upper()})",
         )
-    return SparkExpr(("CAST(", default, f" AS {wanted})"), dtype=wanted, span=span_of(node)), wanted
+    return SparkExpr(("CAST(", default, f" AS {value_type})"), dtype=value_type, span=span_of(node)), value_type
 
 
 def takes_plainly(name: str, dtype: str) -> bool:

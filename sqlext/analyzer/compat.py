@@ -88,13 +88,13 @@ def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
     except NoPlaceError:  # a literal with a suffix
         return []
     written = builder.context.slice(place).lower()
-    found = [Edit(place, (TYPE_NAMES[written],))] if written in TYPE_NAMES else []
+    changes = [Edit(place, (TYPE_NAMES[written],))] if written in TYPE_NAMES else []
     source, target = builder.dtype(node.this), TYPE_NAMES.get(written, written)
     if source == "timestamp" and target in _NUMBERS:
-        found += _wrap(node.this, "unix_millis(", ")")
+        changes += _wrap(node.this, "unix_millis(", ")")
     if source in INTEGERS and target == "timestamp":
-        found += _wrap(node.this, "timestamp_millis(", ")")
-    return found
+        changes += _wrap(node.this, "timestamp_millis(", ")")
+    return changes
 
 
 def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
@@ -112,21 +112,21 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
         )
         return [Edit(span_of(node), _filled(builder, template, arguments[:1]))]
     place = Span(node.meta["start"], node.meta["end"] + 1)
-    found = [Edit(place, (RENAMED[name],))] if name in RENAMED else []
+    changes = [Edit(place, (RENAMED[name],))] if name in RENAMED else []
     if name == "date_format" and len(arguments) == 2:
         return _date_format(builder, arguments[1])
     if name == "add" and len(arguments) == 2:
         return _add_milliseconds(builder, node, arguments)
     if len(arguments) != 1:
-        return found
+        return changes
     dtype = builder.dtype(arguments[0])
     if name == "timestamp" and dtype in INTEGERS:
         return [Edit(place, ("timestamp_millis",))]
     if name in NUMERIC_CASTS and dtype == "timestamp":
-        return found + _wrap(arguments[0], "unix_millis(", ")")
+        return changes + _wrap(arguments[0], "unix_millis(", ")")
     if name in CALENDAR and dtype == "bigint":
-        return found + _wrap(arguments[0], "timestamp_millis(", ")")
-    return found
+        return changes + _wrap(arguments[0], "timestamp_millis(", ")")
+    return changes
 
 
 def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments: list[exp.Expr]) -> list[Edit]:

@@ -94,21 +94,23 @@ def _level(node: exp.Expr) -> int:
 
 
 def plan_nested(
-    wanted: WindowPlan, flat: Sequence[WindowCall], deep: Sequence[Call], source: LogicalPlan
+    window_plan: WindowPlan, flat: Sequence[WindowCall], deep: Sequence[Call], source: LogicalPlan
 ) -> LogicalPlan:
     """`source` with the columns of `flat` and `deep`. Raises UnsupportedError if the outer function is a nested lag."""
     for node, _, whole in deep:
         function = lookup(node.name)
-        if function is not None and function.positional and (whole or not wanted.context.openmldb):
+        if function is not None and function.positional and (whole or not window_plan.context.openmldb):
             raise UnsupportedError(
                 f"{node.name}() with an aggregate inside is not supported",
                 condition="misplaced-aggregate",
                 span=span_of(node),
                 help="use last_value",
             )
-    levels = _by_level(wanted, deep)
+    levels = _by_level(window_plan, deep)
     columns = {id(node): column for group in levels for node, column, _ in group}
-    builder = ExpressionBuilder(wanted.context, wanted.call_scope, wanted.env, lambda node: columns.get(id(node)))
+    builder = ExpressionBuilder(
+        window_plan.context, window_plan.call_scope, window_plan.env, lambda node: columns.get(id(node))
+    )
     made = [
         [calls.window_call(builder, node, column, whole=False, in_argument=True) for node, column, _ in group]
         for group in levels
@@ -116,26 +118,26 @@ def plan_nested(
     needed = sorted(
         {c for group in made[1:] for call in group for c in call.references if c in set(source.output_columns)}, key=str
     )
-    rows, number = wanted.names.column("frame_rows"), wanted.names.column("row_number")
+    rows, number = window_plan.names.column("frame_rows"), window_plan.names.column("row_number")
     collect = WindowCall("frame_rows", tuple(needed) or (_one(),), (), rows)
-    plan: LogicalPlan = window_union(wanted, [*flat, *made[0], collect], source)
+    plan: LogicalPlan = window_union(window_plan, [*flat, *made[0], collect], source)
     plan = Project(
         (*_same(plan), NamedExpr(SparkExpr(("monotonically_increasing_id()",), deterministic=False), number)), plan
     )
     for group in made[1:]:
-        plan = _evaluate(wanted, plan, group, tuple(needed), rows, number)
+        plan = _evaluate(window_plan, plan, group, tuple(needed), rows, number)
     keep = (*source.output_columns, *(call.column for call in flat), *(column for _, column, _ in deep))
     return Project(tuple(NamedExpr(column, column) for column in keep), plan)
 
 
-def _by_level(wanted: WindowPlan, deep: Sequence[Call]) -> list[list[Call]]:
+def _by_level(window_plan: WindowPlan, deep: Sequence[Call]) -> list[list[Call]]:
     """All calls, inner ones included, by how deep they are nested; inner calls get columns of their own."""
     levels: list[list[Call]] = [[] for _ in range(1 + max(_level(node) for node, _, _ in deep))]
 
     def add(call: Call) -> None:
         levels[_level(call[0])].append(call)
         for inner in _inner_calls(call[0]):
-            add((inner, wanted.names.column(inner.name.lower()), False))
+            add((inner, window_plan.names.column(inner.name.lower()), False))
 
     for call in deep:
         add(call)
@@ -143,7 +145,7 @@ def _by_level(wanted: WindowPlan, deep: Sequence[Call]) -> list[list[Call]]:
 
 
 def _evaluate(
-    wanted: WindowPlan,
+    window_plan: WindowPlan,
     plan: LogicalPlan,
     group: Sequence[WindowCall],
     needed: tuple[Column, ...],
@@ -152,18 +154,18 @@ def _evaluate(
 ) -> LogicalPlan:
     """Steps 2 and 3 for the calls of one level."""
     before = plan.output_columns
-    place = wanted.names.column("row_place")
+    place = window_plan.names.column("row_place")
     size = SparkExpr(("size(", rows, ")"), dtype="int")
     explode = replace(call_of("explode", call_of("sequence", Literal("0"), size)), deterministic=False, dtype="int")
     plan = Project((*_same(plan), NamedExpr(explode, place)), plan)
-    elements = {column: wanted.names.column(f"row_{column.name}") for column in needed}
+    elements = {column: window_plan.names.column(f"row_{column.name}") for column in needed}
     fields = tuple(
         NamedExpr(SparkExpr(("get(", rows, ", ", place, f").x{i}")), element)
         for i, element in enumerate(elements.values(), 1)
     )
     plan = Project((*_same(plan), *fields), plan)
     outer = tuple(replace(call, args=tuple(arg.substitute(elements) for arg in call.args)) for call in group)
-    window = WindowGroup(wanted.definition.name, _EXPLODED, (), outer)
+    window = WindowGroup(window_plan.definition.name, _EXPLODED, (), outer)
     plan = WindowUnion((number,), place, (window,), plan, ())
     plan = Filter(Compare("=", place, size), plan)
     return Project(tuple(NamedExpr(c, c) for c in (*before, *(call.column for call in group))), plan)
@@ -187,8 +189,8 @@ def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) ->
     sides = _sides(node)
     if sides is None:
         return None
-    own, position, null_safe = sides
-    dtype = builder.dtype(own)
+    row_side, position, null_safe = sides
+    dtype = builder.dtype(row_side)
     if (
         dtype is None
         or dtype != builder.dtype(position.expressions[0])
@@ -198,7 +200,7 @@ def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) ->
     value = node.expressions[0]
     values = () if isinstance(value, exp.Star) else (builder.build(value),)
     at = calls.window_call(builder, position, column, whole=False, in_argument=True)
-    args = (*values, builder.build(own), *at.args)
+    args = (*values, builder.build(row_side), *at.args)
     return WindowCall("count_where_at", args, (*at.constants, null_safe), column, "bigint", span=span_of(node))
 
 
@@ -212,10 +214,10 @@ def _sides(node: exp.Anonymous) -> tuple[exp.Expr, exp.Anonymous, bool] | None:
     condition = _bare(condition)
     if not isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
         return None
-    for own, other in ((condition.left, condition.right), (condition.right, condition.left)):
+    for row_side, other in ((condition.left, condition.right), (condition.right, condition.left)):
         position = _bare(other)
-        if isinstance(position, exp.Anonymous) and _is_positional(position) and not calls_table(own):
-            return own, position, isinstance(condition, exp.NullSafeEQ)
+        if isinstance(position, exp.Anonymous) and _is_positional(position) and not calls_table(row_side):
+            return row_side, position, isinstance(condition, exp.NullSafeEQ)
     return None
 
 

@@ -102,22 +102,22 @@ class Scope:
         folded = tuple(map(self.fold, parts))
         for size in range(min(len(parts) - 1, 3), -1, -1):
             qualifier, name = folded[:size], folded[size]
-            found = [
+            candidates = [
                 item
                 for item in self._by_name.get(name, ())
                 if (item.answers(qualifier, self.fold) if size else not item.qualified_only)
                 and (size + 1 == len(parts) or item.may_have_fields)
             ]
-            distinct = {item.column for item in found}
+            distinct = {item.column for item in candidates}
             if len(distinct) > 1:
                 raise AnalysisError(
                     f"column '{'.'.join(parts)}' is ambiguous",
                     condition="ambiguous-name",
                     span=span,
-                    help=_ways_out(found, parts[size + 1 :]),
+                    help=_ways_out(candidates, parts[size + 1 :]),
                 )
-            if found:
-                return Match(found[0], size + 1)
+            if candidates:
+                return Match(candidates[0], size + 1)
         return None
 
     @cached_property
@@ -179,16 +179,16 @@ class Scope:
         return replace(self, columns=tuple(replace(item, qualifier=qualifier) for item in self.columns))
 
 
-def _ways_out(found: Sequence[Visible], fields: tuple[str, ...]) -> str:
+def _ways_out(candidates: Sequence[Visible], fields: tuple[str, ...]) -> str:
     """What to write instead of a name that means several columns; `fields` come behind it."""
     forms: dict[str, set[Column]] = {}
-    for item in found:
+    for item in candidates:
         forms.setdefault(".".join((*item.qualifier, item.name, *fields)) if item.qualifier else "", set()).add(
             item.column
         )
     clear = sorted(form for form, columns in forms.items() if form and len(columns) == 1)
     ways = [f"write one of {', '.join(clear)}" if len(clear) > 1 else f"write {clear[0]}"] if clear else []
-    name, unclear = found[0].name, [forms[form] for form in forms if form not in clear]
+    name, unclear = candidates[0].name, [forms[form] for form in forms if form not in clear]
     if any(len({column.relation for column in columns}) == len(columns) for columns in unclear):
         ways.append(
             f"give each table and subquery of FROM a name of its own, as in (SELECT ...) AS x, and write x.{name}"
@@ -275,13 +275,13 @@ class Names:
 
     taken: set[str] = field(default_factory=set)
 
-    def unique(self, wanted: str) -> str:
-        """`wanted`, or the first free of wanted_2, wanted_3, ...; changed first by `inner_name`."""
-        wanted = inner_name(wanted)
-        name, count = wanted, 1
+    def unique(self, base: str) -> str:
+        """`base`, or the first free of base_2, base_3, ...; changed first by `inner_name`."""
+        base = inner_name(base)
+        name, count = base, 1
         while name.lower() in self.taken:
             count += 1
-            name = f"{wanted}_{count}"
+            name = f"{base}_{count}"
         self.taken.add(name.lower())
         return name
 

@@ -40,36 +40,36 @@ def micros(text: str) -> int | None:
 
 def _delay(context: Context, node: exp.Expr, *, rows: bool) -> int:
     span = span_of(node)
-    found = time_of(context.slice(span).strip(), span, "DELAY")
-    if found is None:
+    delay = time_of(context.slice(span).strip(), span, "DELAY")
+    if delay is None:
         raise AnalysisError(
             f"DELAY must be an interval, not {context.slice(span)!r}",
             condition="early-answer-options",
             span=span,
             help="write for example DELAY INTERVAL '7' SECONDS",
         )
-    if found < 0 and rows:
+    if delay < 0 and rows:
         raise AnalysisError(
             "DELAY must not be below 0",
             condition="early-answer-options",
             span=span,
             help="DELAY 0s answers each row at once",
         )
-    if found <= 0 and not rows:
+    if delay <= 0 and not rows:
         raise AnalysisError(
             "DELAY must be longer than 0",
             condition="early-answer-options",
             span=span,
             help="it counts from the start of a window, when no row has come",
         )
-    if found != found.to_integral_value() or found >= 2**63:
+    if delay != delay.to_integral_value() or delay >= 2**63:
         raise AnalysisError(
             "DELAY must be whole microseconds",
             condition="early-answer-options",
             span=span,
             help="write for example DELAY 7ms",
         )
-    return int(found)
+    return int(delay)
 
 
 def _estimator(clause: EmitClause, *, rows: bool) -> str:

@@ -53,7 +53,7 @@ class _EmitWindows:
 
     def analyze(self) -> Analyzed:
         clause = self.node.args["emit"]
-        found = emission(self.context, clause, rows=True)
+        emission_spec = emission(self.context, clause, rows=True)
         refuse_clauses(self.node, span_of(clause))
         group = self.node.args.get("group")
         if group is not None:
@@ -89,7 +89,7 @@ class _EmitWindows:
         roots = [(item.node, item.name if item.aliased else None) for item in items if item.node is not None]
         plan = windows.plan(roots, plan)
         self._check_windows(plan)
-        result = self._result(items, plan, windows, names, scope, found)
+        result = self._result(items, plan, windows, names, scope, emission_spec)
         verdict.check()
         return result
 
@@ -178,7 +178,7 @@ class _EmitWindows:
         windows: BlockWindows,
         names: ComputedNames,
         scope: Scope,
-        found: Emission,
+        emission_spec: Emission,
     ) -> Analyzed:
         builder = ExpressionBuilder(self.context, scope, self.env, windows.replace)
         bounds: dict[Column, Bounds] = {}
@@ -210,7 +210,7 @@ class _EmitWindows:
             chosen.append(NamedExpr(column, given))
         chosen.append(NamedExpr(phase, phase))
         clause = self.node.args["emit"]
-        early = EarlyWindows(tuple(bounds.values()), phase, found, plan, span=span_of(clause))
+        early = EarlyWindows(tuple(bounds.values()), phase, emission_spec, plan, span=span_of(clause))
         shown = (*(item.name for item in items), *(name for name, _ in more), PHASE)
         return Analyzed(Project(tuple(chosen), early), shown)
 

@@ -53,7 +53,7 @@ class _EmitBlock:
 
     def analyze(self) -> Analyzed:
         clause = self.node.args["emit"]
-        found = emission(self.context, clause)
+        emission_spec = emission(self.context, clause)
         self._refuse_clauses(span_of(clause))
         plan, self.scope = joins.from_clause(self.context, self.node, self.env)
         if not isinstance(plan, Join) or plan.kind not in ("inner", "cross"):
@@ -96,7 +96,7 @@ class _EmitBlock:
             self.start,
             self.end,
             phase,
-            found,
+            emission_spec,
             span=span_of(clause),
         )
         names = [item.name for item in items]
@@ -337,7 +337,7 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
             )
     keys: list[Pair] = []
     windows: list[tuple[TimeWindow, TimeWindow, Pair, Span | None]] = []
-    own: tuple[list[Expression], list[Expression]] = ([], [])
+    filters: tuple[list[Expression], list[Expression]] = ([], [])
     for term in (*conjuncts(plan.condition), *_where(block)):
         pair = _equal(term, sides)
         if pair is None:
@@ -350,7 +350,7 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
                     span=term.span or plan.span,
                     help="leave the condition or EMIT AFTER out",
                 )
-            own[place].append(term)
+            filters[place].append(term)
             continue
         found = [block.window_of(expression, side) for expression, side in zip(pair, sides, strict=True)]
         if found[0] is not None and found[1] is not None:
@@ -375,7 +375,7 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
         )
     filtered = tuple(
         side if (condition := conjunction(terms)) is None else Filter(condition, side, span=terms[0].span)
-        for side, terms in zip(sides, own, strict=True)
+        for side, terms in zip(sides, filters, strict=True)
     )
     columns = (tuple(key[0] for key in keys), tuple(key[1] for key in keys))
     return WindowJoin((filtered[0], filtered[1]), columns, (left, right), str(pair[0]))

@@ -218,19 +218,23 @@ class ExpressionBuilder:
 
     def _chain(self, node: exp.Expr, signs: Mapping[type[exp.Expr], str], draft: Draft) -> Form:
         """Record in `draft` the operands of ``a + b - c``."""
-        found: list[str] = []
+        operators: list[str] = []
         rights: list[exp.Expr] = []
         form, left = Form(Arithmetic), node
         replaced: Expression | None = None
-        while replaced is None and type(left) in signs and not (found and openmldb.edits(self, left)):
-            found.append(signs[type(left)])
+        while replaced is None and type(left) in signs and not (operators and openmldb.edits(self, left)):
+            operators.append(signs[type(left)])
             rights.append(left.expression)
             left = left.this
             replaced = self._whole(left)
         form = self._operand(left, draft, form, replaced)
         for right in reversed(rights):
             form = self._operand(right, draft, form, self._whole(right))
-        return form if form.kind is SparkExpr else Form(Arithmetic, {"signs": tuple(reversed(found))}, len(found) + 1)
+        return (
+            form
+            if form.kind is SparkExpr
+            else Form(Arithmetic, {"signs": tuple(reversed(operators))}, len(operators) + 1)
+        )
 
     def _operand(self, node: exp.Expr, draft: Draft, form: Form, replaced: Expression | None) -> Form:
         """Record in `draft` the expression of a value in a typed node; returns the node's form, or that of opaque text
@@ -253,13 +257,13 @@ class ExpressionBuilder:
 
     def _nested(self, node: exp.Expr, span: Span, draft: Draft, form: Form) -> Form:
         """`_operand` for a value that is computed."""
-        own = Draft()
-        own_form = self._operands(node, own)
-        if any(edit.span.start < span.start or edit.span.end > span.end for edit in own.edits):
-            draft.edits += own.edits
-            draft.note(own)
+        inner = Draft()
+        inner_form = self._operands(node, inner)
+        if any(edit.span.start < span.start or edit.span.end > span.end for edit in inner.edits):
+            draft.edits += inner.edits
+            draft.note(inner)
             return form if form.kind is FunctionCall else OPAQUE
-        draft.insert(span, self.assemble(span, own, None, own_form, bare=True))
+        draft.insert(span, self.assemble(span, inner, None, inner_form, bare=True))
         return form
 
     def _text(self, node: exp.Expr) -> str:

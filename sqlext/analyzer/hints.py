@@ -128,15 +128,15 @@ def refuse_orders(node: exp.Expr, cause: str, skipped: Sequence[exp.Expr]) -> No
 def _relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> dict[str, str]:
     """The relations of a FROM by their names in lower case, with the right sides of its semi and anti joins, of which
     nothing is visible outside ON."""
-    found = {item.qualifier[-1].lower(): item.column.relation for item in scope.columns if item.qualifier}
+    by_name = {item.qualifier[-1].lower(): item.column.relation for item in scope.columns if item.qualifier}
     joins = (join for join in _own_joins(plan) if join.kind in ("semi", "anti") and join.span is not None)
     hidden = {join.span: join.right for join in joins}
     for join in node.find_all(exp.Join) if hidden else ():
         right = hidden.get(_span(join))
         columns = () if right is None else right.output_columns
         if columns:
-            found.setdefault(join.this.alias_or_name.lower(), columns[0].relation)
-    return found
+            by_name.setdefault(join.this.alias_or_name.lower(), columns[0].relation)
+    return by_name
 
 
 def _own_joins(plan: LogicalPlan) -> Iterator[Join]:

@@ -69,13 +69,13 @@ def ordering(
     fold = builder.context.fold
     shown: dict[str, list[NamedExpr]] = {}
     for name, output in zip(names, outputs, strict=True):
-        found = shown.setdefault(fold(name), [])
-        if all(item.expression != output.expression for item in found):
-            found.append(output)
+        columns = shown.setdefault(fold(name), [])
+        if all(item.expression != output.expression for item in columns):
+            columns.append(output)
 
     def by_name(inner: exp.Expr) -> NamedExpr | None:
-        found = shown.get(fold(inner.name), ()) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else ()
-        return found[0] if len(found) == 1 else None
+        columns = shown.get(fold(inner.name), ()) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else ()
+        return columns[0] if len(columns) == 1 else None
 
     def with_names(inner: exp.Expr) -> Expression | None:
         named = by_name(inner)

@@ -80,22 +80,22 @@ def _input(
                 help="compute it in a subquery, and name its column",
             )
     types = tuple(map(builder.dtype, nodes))
-    found = operand(builder, node.args["period"])
-    if found.end is None:
+    period = operand(builder, node.args["period"])
+    if period.end is None:
         raise AnalysisError(
             "PERIOD with one operand takes a struct of two ends",
             condition="period-operation",
             span=span_of(node.args["period"]),
             help="write PERIOD(start, end)",
         )
-    if found.end.by:
+    if period.end.by:
         raise UnsupportedError(
             "OPEN BY is for joins of streams: it names the row that closes a period later",
             condition="period-operation",
             span=span_of(node.args["period"]),
             help="write PERIOD(start, end OPEN)",
         )
-    return _PeriodInput(plan, keys, types, tuple(map(_name, written)), found, node)
+    return _PeriodInput(plan, keys, types, tuple(map(_name, written)), period, node)
 
 
 def _name(key: exp.Expr) -> str:

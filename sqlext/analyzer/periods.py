@@ -161,7 +161,7 @@ def _periods(builder: ExpressionBuilder, arguments: Sequence[exp.Expr]) -> list[
 def _named_amounts(
     builder: ExpressionBuilder, named: Sequence[exp.Kwarg], relation: PeriodRelation
 ) -> dict[str, Amount | None]:
-    found: dict[str, Amount | None] = {}
+    amounts: dict[str, Amount | None] = {}
     for item in named:
         name = item.this.name.lower()
         if name not in relation.parameters:
@@ -173,12 +173,12 @@ def _named_amounts(
                 span=span_of(item),
                 help=f"it takes {takes}{near}",
             )
-        if name in found:
+        if name in amounts:
             raise AnalysisError(
                 f"{name} is given twice", condition="function-arguments", span=span_of(item), help="remove one of them"
             )
-        found[name] = amount(builder.context, item.expression, name)
-    return found
+        amounts[name] = amount(builder.context, item.expression, name)
+    return amounts
 
 
 def _sides(

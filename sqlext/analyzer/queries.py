@@ -84,13 +84,13 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
     if with_.args.get("recursive"):
         raise LeftToSparkError("WITH RECURSIVE is left to Spark", span=span_of(with_))
     reach = dict(env)
-    own: set[str] = set()
+    defined: set[str] = set()
     for cte in with_.expressions:
         name = cte.alias
-        if name.lower() in own:
+        if name.lower() in defined:
             message, help = f"'{name}' is defined twice in one WITH", "give one of them another name"
             raise AnalysisError(message, condition="duplicate-name", span=span_of(cte.args["alias"]), help=help)
-        own.add(name.lower())
+        defined.add(name.lower())
         reach[context.fold(name)] = subqueries.definition(context, cte, dict(reach))
     return reach
 

@@ -38,23 +38,23 @@ def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
     """One item of FROM, with the joins attached to it."""
     match node:
         case exp.Table():
-            found = _table(context, node, env)
+            item = _table(context, node, env)
         case exp.Subquery() if isinstance(node.this, exp.Query):
-            found = _derived(context, node, env)
+            item = _derived(context, node, env)
         case exp.Subquery() | exp.Paren():
-            found = relation(context, node.this, env)
+            item = relation(context, node.this, env)
             if node.alias:
-                found = _renamed(context, found, node.alias, _alias_columns(node))
+                item = _renamed(context, item, node.alias, _alias_columns(node))
         case exp.Values():
-            found = _values(context, node)
+            item = _values(context, node)
         case PeriodTable():
-            found = aliased(context, *period_table(context, node, env, relation), node.alias, _alias_columns(node))
+            item = aliased(context, *period_table(context, node, env, relation), node.alias, _alias_columns(node))
         case _:
             raise LeftToSparkError(f"{type(node).__name__.upper()} in FROM is left to Spark", span=span_of(node))
     database = context.catalog.current_database() if context.openmldb else None
     if database is not None:
-        found = found[0], found[1].in_database(database)
-    return context.parts.joins(context, found, node.args.get("joins") or [], env)
+        item = item[0], item[1].in_database(database)
+    return context.parts.joins(context, item, node.args.get("joins") or [], env)
 
 
 def _table(context: Context, node: exp.Table, env: Env) -> Relation:

@@ -77,8 +77,8 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
             span=cause.span,
             help="put that part into a subquery in FROM, without the window and the LAST JOIN",
         ) from None
-    own = planned_from(context, node, env) if context.extended else None
-    if own is None:
+    planned = planned_from(context, node, env) if context.extended else None
+    if planned is None:
         hints.refuse_orders(node, cause.message, skipped)
     text = inputs.text(node, {name: inputs.stand_in(plan) for name, plan in inputs.plans.items()})
     columns = context.catalog.query_columns(text)
@@ -92,10 +92,12 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
     plan, _ = relations.spark_relation(context, text, columns, ("spark_query",), node, env)
     assert isinstance(plan, SparkRelation)
     names = tuple(name for name, _ in columns)
-    if own is not None and _types(context, own.text(inputs.stand_in(own.plan))) == [dtype for _, dtype in columns]:
+    if planned is not None and _types(context, planned.text(inputs.stand_in(planned.plan))) == [
+        dtype for _, dtype in columns
+    ]:
         name = "__sqlext_input_0"
-        given = ((name, own.plan.names),)
-        cut = replace(plan, sql=own.text(f"SELECT * FROM {name}"), inputs=(own.plan,), input_names=given)
+        given = ((name, planned.plan.names),)
+        cut = replace(plan, sql=planned.text(f"SELECT * FROM {name}"), inputs=(planned.plan,), input_names=given)
         return Analyzed(cut, names)
     hints.refuse_orders(node, cause.message, skipped)
     written_out = subqueries.holds_predicate(node, skipped)
@@ -116,51 +118,51 @@ def _types(context: Context, text: str) -> list[str] | None:
 
 
 def _inputs(context: Context, node: exp.Expr, env: Env) -> _Inputs:
-    found = _Inputs(context, dict(env))
-    unplanned = _own_ctes(found, node)
+    inputs = _Inputs(context, dict(env))
+    unplanned = _own_ctes(inputs, node)
     for query, alias in _derived(node):
         if _is_ours(context, query) and not _names(context, query) & unplanned:
-            name = found.add(context.parts.query(context.inside(), query, found.env), alias)
+            name = inputs.add(context.parts.query(context.inside(), query, inputs.env), alias)
             if name is not None:
-                found.parts.append((query, name))
-    own = {context.fold(cte.alias) for cte in _definitions(node)}
-    _outer_ctes(found, node, env, own)
-    return found
+                inputs.parts.append((query, name))
+    local = {context.fold(cte.alias) for cte in _definitions(node)}
+    _outer_ctes(inputs, node, env, local)
+    return inputs
 
 
-def _own_ctes(found: _Inputs, node: exp.Expr) -> set[str]:
+def _own_ctes(inputs: _Inputs, node: exp.Expr) -> set[str]:
     """Adds the CTEs of the block itself; returns the names of those that stay text and are not known: recursive ones,
     and those that read them."""
-    context, unplanned = found.context, set[str]()
+    context, unplanned = inputs.context, set[str]()
     for cte in _definitions(node):
         name, read = context.fold(cte.alias), _names(context, cte.this)
         if read & (unplanned | {name}):
             unplanned.add(name)
-            found.env = {key: value for key, value in found.env.items() if key != name}
+            inputs.env = {key: value for key, value in inputs.env.items() if key != name}
             continue
-        defined = subqueries.definition(context, cte, found.env)
+        defined = subqueries.definition(context, cte, inputs.env)
         if _is_ours(context, cte.this):
-            given = found.add(defined.query, cte.alias)
+            given = inputs.add(defined.query, cte.alias)
             if given is not None:
-                found.parts.append((cte.this, given))
-        found.env = {**found.env, name: defined}
+                inputs.parts.append((cte.this, given))
+        inputs.env = {**inputs.env, name: defined}
     return unplanned
 
 
-def _outer_ctes(found: _Inputs, node: exp.Expr, env: Env, own: set[str]) -> None:
+def _outer_ctes(inputs: _Inputs, node: exp.Expr, env: Env, local: set[str]) -> None:
     """Adds the CTEs around the block that it reads, directly or through others."""
-    context = found.context
-    skipped = {id(part) for part, _ in found.parts}
+    context = inputs.context
+    skipped = {id(part) for part, _ in inputs.parts}
     for table in subqueries.outside(node, exp.Table, skipped):
         name = context.fold(table.name)
-        if len(table.parts) != 1 or name not in env or name in own or name in found.ctes:
+        if len(table.parts) != 1 or name not in env or name in local or name in inputs.ctes:
             continue
         cte = env[name]
-        given = found.add(cte.query, cte.name) if _is_ours(context, cte.tree) else None
+        given = inputs.add(cte.query, cte.name) if _is_ours(context, cte.tree) else None
         if given is not None:
-            found.ctes[name] = given
+            inputs.ctes[name] = given
         else:
-            _outer_ctes(found, cte.tree, cte.env, set())
+            _outer_ctes(inputs, cte.tree, cte.env, set())
 
 
 def _definitions(node: exp.Expr) -> list[exp.CTE]:

@@ -109,18 +109,19 @@ def with_prefix(
     context: Context,
     node: exp.Expr,
     env: Env,
-    own: Sequence[Edit] = (),
+    replacements: Sequence[Edit] = (),
     skipped: Sequence[exp.Expr] = (),
     ctes: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """A query's text, after the CTEs that it names, with its period predicates written out.
 
-    `own` are edits that replace the `skipped` parts of the query, `ctes` definitions that replace those as written.
+    `replacements` are edits in place of the `skipped` parts of the query, `ctes` definitions in place of those as
+    written.
     """
     without = set(map(id, skipped))
     heading = _cte_heading(context, node, env, without, ctes)
     edits = [heading] if heading is not None else []
-    return _text(context, span_of(node), [*edits, *own, *_predicate_edits(context, node, env, without)])
+    return _text(context, span_of(node), [*edits, *replacements, *_predicate_edits(context, node, env, without)])
 
 
 def _text(context: Context, span: Span, edits: list[Edit]) -> str:
@@ -289,14 +290,14 @@ def _from_edits(
 
 def _generated(context: Context, node: exp.Select) -> Scope:
     """The columns of LATERAL VIEWs; without a list of names, the names that Spark's generators use."""
-    found: list[Visible] = []
+    columns: list[Visible] = []
     for view in node.args.get("laterals") or []:
         alias = view.args.get("alias")
         names = [column.name for column in alias.args.get("columns") or []] if alias is not None else []
         qualifier = (alias.name,) if alias is not None and alias.name else ()
         for name in names or ("col", "key", "value", "pos"):
-            found.append(Visible(qualifier, name, Column(f"lateral view {len(found)}", name)))
-    return context.scope(found)
+            columns.append(Visible(qualifier, name, Column(f"lateral view {len(columns)}", name)))
+    return context.scope(columns)
 
 
 @dataclass(frozen=True)
@@ -357,13 +358,13 @@ class _ClauseText:
     def _written_out(self, node: exp.Expr) -> Expression:
         """A predicate whose columns of the subquery keep their names in the subquery."""
         builder = self.builder
-        own = replace(
+        inner_builder = replace(
             builder,
             scope=self.scopes[0],
             context=builder.context.inside(*self.scopes[1:], builder.scope, *builder.outer),
             aliases={},
         )
-        return _with_names(own, node, self._explains)
+        return _with_names(inner_builder, node, self._explains)
 
 
 def _with_names(builder: ExpressionBuilder, node: exp.Expr, keeps: Callable[[exp.Column], bool]) -> Expression:

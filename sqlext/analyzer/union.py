@@ -56,26 +56,26 @@ class WindowPlan:
         return self.named.call_scope(self.definition.node, self.scope)
 
 
-def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
+def window_union(window_plan: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
     """The node for plain calls. Raises AnalysisError for a definition that is not allowed."""
-    context, node = wanted.context, wanted.definition.node
-    builder = key_builder(context, wanted.scope, wanted.env)
+    context, node = window_plan.context, window_plan.definition.node
+    builder = key_builder(context, window_plan.scope, window_plan.env)
     keys = definitions.partition_keys(node, builder)
     order, order_dtype = definitions.order_key(node, builder)
     further = definitions.further_keys(node, builder)
     frame = definitions.window_frame(context, node, order_dtype)
     needed = reads((*keys, *further, *(() if order is None else (order,))))
-    unions = tuple(_source(wanted, item, needed) for item in node.args.get("union") or [])
+    unions = tuple(_source(window_plan, item, needed) for item in node.args.get("union") or [])
     if unions:
-        source = _in_star_order((*wanted.scope.star(), *wanted.named.extras), source)
-    group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
+        source = _in_star_order((*window_plan.scope.star(), *window_plan.named.extras), source)
+    group = WindowGroup(window_plan.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
     return WindowUnion(
         keys,
         order,
         (group,),
         source,
         unions,
-        tie_order=wanted.tie_order,
+        tie_order=window_plan.tie_order,
         partitioner=hints.partitioner(node),
         further=further,
         span=span_of(node),
@@ -96,19 +96,19 @@ def _in_star_order(columns: Sequence[Visible], source: LogicalPlan) -> LogicalPl
     return Project(tuple(NamedExpr(column, column) for column in (*first, *rest)), source)
 
 
-def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
+def _source(window_plan: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
     """A UNION source with the columns of FROM (docs/reference/windows.md, section 2): found by their names
-    (`UnionSources.pairs`), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its
-    rows have NULL in the columns that it lacks."""
-    if is_by_name(wanted.definition.node):
-        return wanted.named.arranged(node, wanted.scope, needed)
-    context = wanted.context
-    plan, scope = wanted.named.relation(node)
-    ours = wanted.scope.star()
+    (`UnionSources.pairs`), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its rows
+    have NULL in the columns that it lacks."""
+    if is_by_name(window_plan.definition.node):
+        return window_plan.named.arranged(node, window_plan.scope, needed)
+    context = window_plan.context
+    plan, scope = window_plan.named.relation(node)
+    ours = window_plan.scope.star()
     theirs = scope.star()
     shown = label(context, node)
-    if len(ours) != len(theirs) and len(theirs) not in wanted.scope.prefixes:
-        widths = " or ".join(map(str, (*wanted.scope.prefixes, len(ours))))
+    if len(ours) != len(theirs) and len(theirs) not in window_plan.scope.prefixes:
+        widths = " or ".join(map(str, (*window_plan.scope.prefixes, len(ours))))
         raise AnalysisError(
             f"UNION source {shown} has {len(theirs)} columns, FROM has {widths}",
             condition="union-columns",
@@ -232,8 +232,8 @@ class UnionSources:
         renamed = {relation: self.context.names.unique("by_name") for relation in ours}
         items: list[NamedExpr] = []
         for mine in (*scope.star(), *self.extras):
-            found = sources.get(mine.column)
-            if found is None and mine.column in needed:
+            source = sources.get(mine.column)
+            if source is None and mine.column in needed:
                 raise AnalysisError(
                     f"UNION source {label(self.context, node)} has no column '{mine.name}', which the window needs",
                     condition="union-columns",
@@ -241,8 +241,8 @@ class UnionSources:
                     help=f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
                 )
             value: Expression = Literal("NULL")
-            if found is not None:
-                value = as_wanted(self.context, mine, found, node, label(self.context, node))
+            if source is not None:
+                value = as_wanted(self.context, mine, source, node, label(self.context, node))
             items.append(NamedExpr(value, Column(renamed[mine.column.relation], mine.column.name)))
         return Project(tuple(items), plan, span=span_of(node))
 

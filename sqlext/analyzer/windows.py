@@ -150,15 +150,15 @@ class BlockWindows:
         for number, group in enumerate(self._neighbours(pending)):
             # The first window reads its rows in input order; each later one gets them as an Exchange left them.
             ties = position if number or reordered else None
-            wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named, ties)
+            window_plan = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named, ties)
             if group.parts:
-                child = self._with_phase(computed_calls.counted(wanted, group.parts, child))
+                child = self._with_phase(computed_calls.counted(window_plan, group.parts, child))
             else:
-                child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
+                child = self._with_phase(_plan_window_union(window_plan, list(group.calls.values()), child))
         for key, (node, group) in self._rankings.items():
             columns = [group.parts[part] for part in computed_calls.parts_of(node, group.definition.node)]
-            wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named)
-            self._texts[key] = computed_calls.expression(wanted, node, columns)
+            window_plan = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named)
+            self._texts[key] = computed_calls.expression(window_plan, node, columns)
         for key, inner in self._expressions.items():
             builder = self._builder()
             self._texts[key] = builder.opaque(inner)
@@ -265,15 +265,15 @@ def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
     return root is call
 
 
-def _plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
+def _plan_window_union(window_plan: WindowPlan, window_calls: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
     """`source` with one more column for each call; those with aggregates in their arguments come last."""
-    builder = ExpressionBuilder(wanted.context, wanted.call_scope, wanted.env)
-    flat = [(call, _flat_call(builder, call)) for call in found]
+    builder = ExpressionBuilder(window_plan.context, window_plan.call_scope, window_plan.env)
+    flat = [(call, _flat_call(builder, call)) for call in window_calls]
     made = [made for _, made in flat if made is not None]
     deep = [call for call, made in flat if made is None]
     if not deep:
-        return window_union(wanted, made, source)
-    return plan_nested(wanted, made, deep, source)
+        return window_union(window_plan, made, source)
+    return plan_nested(window_plan, made, deep, source)
 
 
 def _flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:

@@ -228,15 +228,15 @@ def _has(args: Mapping[str, Any] | Sequence[Any] | None, key: str | int) -> bool
 def _fields(sql: str) -> Iterator[Span]:
     """The replacement fields of a format string, and its doubled braces."""
     place = 0
-    while (found := re.compile(r"\{\{|\}\}|\{|\}").search(sql, place)) is not None:
-        place = found.end()
-        if len(found.group()) == 1:
-            depth = 1 if found.group() == "{" else -1
+    while (brace := re.compile(r"\{\{|\}\}|\{|\}").search(sql, place)) is not None:
+        place = brace.end()
+        if len(brace.group()) == 1:
+            depth = 1 if brace.group() == "{" else -1
             while depth > 0 and place < len(sql):
                 depth += {"{": 1, "}": -1}.get(sql[place], 0)
                 place += 1
             if depth != 0:
-                span = Span(found.start(), found.start() + 1)
+                span = Span(brace.start(), brace.start() + 1)
                 help = "write {{ or }} for a brace that belongs to the text"
                 raise AnalysisError(
                     "the text contains {references}, and also a single brace",
@@ -244,7 +244,7 @@ def _fields(sql: str) -> Iterator[Span]:
                     span=span,
                     help=help,
                 )
-        yield Span(found.start(), place)
+        yield Span(brace.start(), place)
 
 
 def _apply(sql: str, edits: list[tuple[Span, str]]) -> BoundText:

@@ -111,11 +111,11 @@ def stage(
     with _without_collecting():
         staged = _staged(sql, catalog, config, compat, lenient=lenient, settings=settings, analyze=analyze)
     if _LOG.isEnabledFor(logging.DEBUG):
-        _LOG.debug("planned in %.1f ms: %s", 1000 * (time.perf_counter() - start), _told(staged))
+        _LOG.debug("planned in %.1f ms: %s", 1000 * (time.perf_counter() - start), _summary(staged))
     return staged
 
 
-def _told(plan: StagedPlan) -> str:
+def _summary(plan: StagedPlan) -> str:
     """What became of a statement, for the log."""
     if plan.physical is None or plan.trace is None:
         return "goes to Spark as it is"

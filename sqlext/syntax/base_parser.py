@@ -70,13 +70,13 @@ class EmitParser(BaseParser):
         return is_emit and self._next.text.upper() == "AFTER"
 
     def _parse_query_modifiers(self, this: Any) -> Any:
-        found = super()._parse_query_modifiers(this)
-        if isinstance(found, exp.Query) and self._at_emit():
+        query = super()._parse_query_modifiers(this)
+        if isinstance(query, exp.Query) and self._at_emit():
             index = self._index
-            found.set("emit", mark(self, self._parse_emit(), index))
-            if "span" in found.meta:
-                mark(self, found, index)
-        return found
+            query.set("emit", mark(self, self._parse_emit(), index))
+            if "span" in query.meta:
+                mark(self, query, index)
+        return query
 
     def _parse_emit(self) -> EmitClause:
         self._advance(2)

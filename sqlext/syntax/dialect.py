@@ -292,22 +292,24 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
 
     def _parse_attributes(self, args: dict[str, Any] | None, places: dict[str, tuple[int, int]]) -> Any:
         """MAXSIZE and what follows a frame. Returns a plain WindowSpec if Spark has syntax for all of it."""
-        found = dict(args or {})
+        attributes = dict(args or {})
         first = self._curr
         if args is not None and self._match_text_seq("MAXSIZE"):
-            found["maxsize"] = self._parse_unary()
-            if found["maxsize"] is None:
+            attributes["maxsize"] = self._parse_unary()
+            if attributes["maxsize"] is None:
                 self.raise_error("MAXSIZE needs a number of rows", help="write MAXSIZE 100")
             places["maxsize"] = (first.start, self._prev.end + 1)
         while name := self._match_attribute(places):
-            found[name] = True
+            attributes[name] = True
         if self._match_text_seq("EXCLUDE"):
-            found["exclude"] = self._parse_var_from_options(self.WINDOW_EXCLUDE_OPTIONS)
-        if args is None and not found:
+            attributes["exclude"] = self._parse_var_from_options(self.WINDOW_EXCLUDE_OPTIONS)
+        if args is None and not attributes:
             return None
-        extended = {*found} - {*exp.WindowSpec.arg_types} or found.get("kind") == "ROWS_RANGE"
-        extended = extended or isinstance(found.get("start"), Duration) or isinstance(found.get("end"), Duration)
-        spec = FrameSpec(**found) if extended else exp.WindowSpec(**found)
+        extended = {*attributes} - {*exp.WindowSpec.arg_types} or attributes.get("kind") == "ROWS_RANGE"
+        extended = (
+            extended or isinstance(attributes.get("start"), Duration) or isinstance(attributes.get("end"), Duration)
+        )
+        spec = FrameSpec(**attributes) if extended else exp.WindowSpec(**attributes)
         spec.meta["places"] = places
         return self.expression(spec)
 

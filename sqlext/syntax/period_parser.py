@@ -254,18 +254,18 @@ class PeriodParser(BaseParser):
                 "LEFT OVERLAP, RIGHT OVERLAP, DURING, REVERSE DURING and their inverses",
             )
         self._advance()
-        found: dict[str, Any] = {}
+        amounts: dict[str, Any] = {}
         if self._token_type(0) == TokenType.L_PAREN and self._word(1) in BOUND_WORDS:
             self._advance()
-            self._parse_csv(lambda: self._parse_bound_of(words, relation, found))
+            self._parse_csv(lambda: self._parse_bound_of(words, relation, amounts))
             self._match_r_paren()
         elif self._word(0) in BOUND_WORDS:
-            self._parse_bound_of(words, relation, found)
+            self._parse_bound_of(words, relation, amounts)
         else:
-            found[relation.parameters[0]] = self._parse_amount()
-        return found
+            amounts[relation.parameters[0]] = self._parse_amount()
+        return amounts
 
-    def _parse_bound_of(self, words: tuple[str, ...], relation: PeriodRelation, found: dict[str, Any]) -> None:
+    def _parse_bound_of(self, words: tuple[str, ...], relation: PeriodRelation, amounts: dict[str, Any]) -> None:
         token = self._curr
         name = BOUND_WORDS.get(self._word(0))
         if name is None:
@@ -274,10 +274,10 @@ class PeriodParser(BaseParser):
         if name not in relation.parameters:
             other = "START" if name == "epsilon" else "END"
             self._refuse(f"{' '.join(words)} does not take {token.text.upper()}", token, help=f"write WITHIN {other} 5")
-        if name in found:
+        if name in amounts:
             self._refuse(f"{token.text.upper()} is given twice", token, help="remove one of them")
         self._advance()
-        found[name] = self._parse_amount()
+        amounts[name] = self._parse_amount()
 
     def _parse_amount(self) -> Any:
         """``5``, ``5 MINUTES``, ``5m``, ``INTERVAL 5 MINUTES``; the analyzer refuses anything else."""

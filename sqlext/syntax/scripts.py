@@ -243,17 +243,17 @@ def script_error(begin: Token, sql: str) -> ParseError:
 def refuse_executed(text: str, settings: SqlSettings, is_ours: Callable[[str], bool]) -> None:
     """Raises ParseError for ``EXECUTE IMMEDIATE 'statement'`` if the statement holds our syntax."""
     start = _EXECUTE.match(text)
-    found = _TEXT.match(text, start.end()) if start is not None else None
-    if found is None or not is_string(found[0]):
+    literal = _TEXT.match(text, start.end()) if start is not None else None
+    if literal is None or not is_string(literal[0]):
         return
     try:
-        ours = is_ours(string_value(found[0], settings))
+        ours = is_ours(string_value(literal[0], settings))
     except SqlExtError:  # it can only have been meant for us
         ours = True
     if ours:
         raise _error(
             f"EXECUTE IMMEDIATE runs its text in Spark, which does not know {_WHAT}",
-            Span(*found.span()),
+            Span(*literal.span()),
             "run the text itself, as a statement of its own; session.sql(text, args=...) takes the values after USING",
             text,
         )

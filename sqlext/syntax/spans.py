@@ -38,20 +38,20 @@ def span_of(node: exp.Expr) -> Span:
 
     Raises NoPlaceError for a node that was not parsed from text.
     """
-    found: Span | None = None
+    span: Span | None = None
     stack = [node]  # long chains of AND and OR are deeper than Python's stack
     while stack:
         top = stack.pop()
         meta = top._meta or {}
         if "span" in meta:
-            found = Span(*meta["span"]) | found
+            span = Span(*meta["span"]) | span
         elif "start" in meta and "end" in meta:
-            found = Span(meta["start"], meta["end"] + 1) | found
+            span = Span(meta["start"], meta["end"] + 1) | span
         else:
             stack.extend(top.iter_expressions())
-    if found is None:
+    if span is None:
         raise NoPlaceError(f"{type(node).__name__} has no place in the text")
-    return found
+    return span
 
 
 def has_place(node: exp.Expr) -> bool:
@@ -65,13 +65,13 @@ def has_place(node: exp.Expr) -> bool:
 
 def deepest_span(tree: exp.Expr) -> Span | None:
     """The place of the node that is furthest from the root of `tree`."""
-    found: Span | None = None
+    span: Span | None = None
     level: list[exp.Expr] = [tree]
     while level:
         places = [meta["span"] for node in level if (meta := node._meta) is not None and "span" in meta]
-        found = Span(*places[0]) if places else found
+        span = Span(*places[0]) if places else span
         level = [child for node in level for child in node.iter_expressions()]
-    return found
+    return span
 
 
 def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:

@@ -62,17 +62,17 @@ def misspelt(text: str, settings: SqlSettings = DEFAULT) -> ParseError | None:
     statement = parse(text, settings=settings)
     if statement.ast is not None:
         return None
-    words = [found for found in _PARTS.finditer(text) if found["word"]]
+    words = [part for part in _PARTS.finditer(text) if part["word"]]
     if not words:
         return None
     stop = statement.stopped.end if statement.stopped is not None else 0
-    for found in (*reversed([word for word in words if word.start() < stop][-_WORDS_BACK:]), words[0]):
-        for keyword in _near(found["word"], FIRST_WORDS if found is words[0] else LATER_WORDS):
-            if _is_parsed(text[: found.start()] + keyword + text[found.end() :], settings):
+    for part in (*reversed([word for word in words if word.start() < stop][-_WORDS_BACK:]), words[0]):
+        for keyword in _near(part["word"], FIRST_WORDS if part is words[0] else LATER_WORDS):
+            if _is_parsed(text[: part.start()] + keyword + text[part.end() :], settings):
                 return ParseError(
-                    f"the statement cannot be parsed: '{found['word']}' is no keyword",
+                    f"the statement cannot be parsed: '{part['word']}' is no keyword",
                     condition="syntax-error",
-                    span=Span(found.start(), found.end()),
+                    span=Span(part.start(), part.end()),
                     help=f"did you mean {keyword}?",
                     sql=text,
                 )
