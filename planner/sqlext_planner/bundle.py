@@ -83,14 +83,14 @@ def with_required(names: Sequence[str]) -> list[Distribution]:
 
     Raises ConfigurationError if one of `names` is not installed.
     """
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
-        if name in found:
+        if name in distributions:
             continue
         try:
-            found[name] = distribution(name)
+            distributions[name] = distribution(name)
         except PackageNotFoundError:
             if name in names:
                 raise ConfigurationError(
@@ -99,11 +99,11 @@ def with_required(names: Sequence[str]) -> list[Distribution]:
                     help=f"pip install {name}",
                 ) from None
             continue  # for other machines or versions of Python
-        for line in found[name].requires or ():
+        for line in distributions[name].requires or ():
             required = re.match(r"[\w.-]+", line)
             if required is not None and not re.search(r"\bextra\s*==", line):
                 waiting.append(required[0])
-    return [found[name] for name in sorted(found)]
+    return [distributions[name] for name in sorted(distributions)]
 
 
 @contextmanager
@@ -129,14 +129,14 @@ def _operators() -> Iterator[tuple[PurePosixPath, Path]]:
 
 def _installed(names: tuple[str, ...]) -> Iterator[tuple[PurePosixPath, Path]]:
     """The files of distributions and of those that they require, by their names in site-packages."""
-    for found in with_required(names):
-        if found.files is None:
+    for package in with_required(names):
+        if package.files is None:
             raise ConfigurationError(
-                f"the files of the package {found.name} are not known: it was installed without a record",
+                f"the files of the package {package.name} are not known: it was installed without a record",
                 condition="missing-package",
                 help="install it with pip into the environment that runs `sqlext bundle`",
             )
-        for file in found.files:
+        for file in package.files:
             name = PurePosixPath(file)
             if ".." not in name.parts and not _LEFT_OUT & set(name.parts):
                 yield name, Path(str(file.locate()))

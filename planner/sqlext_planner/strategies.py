@@ -71,22 +71,22 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     from sqlext_planner.window.execution import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec
-    from sqlext_planner.window.streams import kept
+    from sqlext_planner.window.streams import retention
 
     placing = window_placing(node, planner.config)
-    return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=kept(node))
+    return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=retention(node))
 
 
 def early_windows(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """EarlyWindows over a WindowUnion -> EarlyWindowsExec: the window's exchange, an operator that answers twice."""
     if not isinstance(node, EarlyWindows):
         return None
-    from sqlext_planner.early_windows.execution import EarlyWindowsExec, check_windows, kept
+    from sqlext_planner.early_windows.execution import EarlyWindowsExec, check_windows, retention
 
     if not isinstance(node.child, WindowUnion):
         raise InternalError(f"early answers over {type(node.child).__name__}")
     check_windows(node, node.child)
-    return EarlyWindowsExec(**_stream_fields(node.child, planner), early=node, why=kept(node, node.child))
+    return EarlyWindowsExec(**_stream_fields(node.child, planner), early=node, why=retention(node, node.child))
 
 
 def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:

@@ -36,15 +36,15 @@ class TreeNode:
     @cached_property
     def children(self) -> tuple[Self, ...]:
         """Child nodes in field order."""
-        found: list[Any] = []
+        nodes: list[Any] = []
         kind = self.child_type()
         for name in field_names(type(self)):
             value = getattr(self, name)
             if isinstance(value, kind):
-                found.append(value)
+                nodes.append(value)
             elif isinstance(value, tuple):
-                found.extend(item for item in value if isinstance(item, kind))
-        return tuple(found)
+                nodes.extend(item for item in value if isinstance(item, kind))
+        return tuple(nodes)
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
         """A copy with each child replaced by `function(child)`; self if no child changed."""

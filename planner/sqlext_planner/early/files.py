@@ -56,10 +56,10 @@ def read_rows(path: Path, columns: Columns, unit: int) -> FileRows:
     times = _times(path, columns.time, table, unit) if columns.time is not None else None
     arrivals = _times(path, columns.arrival, table, unit) if columns.arrival is not None else None
     values = _numbers(path, columns.value, table) if columns.value is not None else np.ones(table.num_rows)
-    kept = np.logical_and.reduce(
+    is_complete = np.logical_and.reduce(
         [table.column(names[role]).is_valid().to_numpy() for role in ("key", "value") if role in names]
     )
-    if not kept.any():
+    if not is_complete.any():
         raise DataError(
             f"{path} has no rows with a key{' and a value' if columns.value is not None else ''}",
             condition="replay-files",
@@ -67,10 +67,10 @@ def read_rows(path: Path, columns: Columns, unit: int) -> FileRows:
     stamped = columns.time is not None and types.is_temporal(table.schema.field(columns.time).type)
     return FileRows(
         path,
-        _single(table.column(columns.key)).filter(pa.array(kept)),
-        values[kept],
-        None if times is None else times[kept],
-        None if arrivals is None else arrivals[kept],
+        _single(table.column(columns.key)).filter(pa.array(is_complete)),
+        values[is_complete],
+        None if times is None else times[is_complete],
+        None if arrivals is None else arrivals[is_complete],
         stamped,
     )
 

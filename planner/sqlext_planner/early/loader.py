@@ -76,13 +76,13 @@ def uniform_delays(seed: int, count: int, longest: int) -> Ints:
     (libstdc++ from release 11 on: D. Lemire, Fast random integer generation in an interval, 2019.)
     """
     random = np.random.RandomState(seed % (1 << 32))
-    found = np.empty(0, np.int64)
+    delays = np.empty(0, np.int64)
     least = (1 << 32) % longest
-    while len(found) < count:
-        drawn = random.randint(0, 1 << 32, size=count - len(found), dtype=np.uint64) * np.uint64(longest)
+    while len(delays) < count:
+        drawn = random.randint(0, 1 << 32, size=count - len(delays), dtype=np.uint64) * np.uint64(longest)
         fair = (drawn & np.uint64(0xFFFFFFFF)) >= np.uint64(least)
-        found = np.concatenate([found, (drawn[fair] >> np.uint64(32)).astype(np.int64) + 1])
-    return found
+        delays = np.concatenate([delays, (drawn[fair] >> np.uint64(32)).astype(np.int64) + 1])
+    return delays
 
 
 def _by_rate(
@@ -138,10 +138,10 @@ def _longest(left: FileRows, right: FileRows, streams: list[Stream]) -> int:
 
 
 def _in_time(streams: list[Stream], lateness: int) -> tuple[list[Stream], int]:
-    kept = []
+    in_time = []
     dropped = 0
     for stream in streams:
         keep = stream.arrivals - stream.events <= lateness
         dropped += int(np.sum(~keep))
-        kept.append(Stream(stream.keys[keep], stream.values[keep], stream.events[keep], stream.arrivals[keep]))
-    return kept, dropped
+        in_time.append(Stream(stream.keys[keep], stream.values[keep], stream.events[keep], stream.arrivals[keep]))
+    return in_time, dropped

@@ -160,19 +160,19 @@ class EarlyAggregateExec(StreamExec, NodeExec):
         from sqlext_planner.spark.session import arrow_type
 
         kinds = [types_of(frames[0], self.node.left_keys), types_of(frames[1], self.node.right_keys)]
-        found: list[list[Expression]] = [[], []]
-        for left, right, own, other in zip(self.node.left_keys, self.node.right_keys, *kinds, strict=True):
-            common = common_type(own, other)
+        sides: list[list[Expression]] = [[], []]
+        for left, right, left_type, right_type in zip(self.node.left_keys, self.node.right_keys, *kinds, strict=True):
+            common = common_type(left_type, right_type)
             if common is None:
                 raise UnsupportedError(
-                    f"EMIT AFTER does not compare keys of the types {own} and {other}",
+                    f"EMIT AFTER does not compare keys of the types {left_type} and {right_type}",
                     condition="key-type",
                     span=left.span or right.span,
                     help="cast both to one simple type, such as a number or a string",
                 )
-            found[0].append(as_type(left, own, common))
-            found[1].append(as_type(right, other, common))
-        for frame, keys in zip(frames, found, strict=True):
+            sides[0].append(as_type(left, left_type, common))
+            sides[1].append(as_type(right, right_type, common))
+        for frame, keys in zip(frames, sides, strict=True):
             for key, item in zip(keys, frame.selectExpr(*(key.sql() for key in keys)).schema, strict=True):
                 kind = arrow_type(item.dataType)
                 if kind is None or not is_key_type(kind):
@@ -182,27 +182,27 @@ class EarlyAggregateExec(StreamExec, NodeExec):
                         span=key.span,
                         help="cast it to a simple type, such as a number or a string",
                     )
-        return found
+        return sides
 
     def _values(self, side: str, frame: DataFrame) -> _ShippedValues:
         """The values of a side that calls read, each once."""
         from sqlext_planner.exchange.wire import types_of
 
         own = [call for call in self.node.calls if call.side == side and call.value is not None]
-        found: dict[tuple[Expression, bool], tuple[Expression, bool]] = {}
+        values: dict[tuple[Expression, bool], tuple[Expression, bool]] = {}
         for call in own:
             assert call.value is not None
             if call.function == "count":
                 counted = SparkExpr(("CASE WHEN ", call.value, " IS NOT NULL THEN 0L END"))
-                found[(call.value, True)] = (counted, True)
+                values[(call.value, True)] = (counted, True)
                 continue
             (kind,) = types_of(frame, [call.value])
             if kind not in (*_INTEGERS, *_DOUBLES):
                 raise value_type_error(call.function, kind, call.span)
             wanted = "bigint" if kind in _INTEGERS else "double"
             cast = SparkExpr(("CAST(", call.value, f" AS {wanted})"))
-            found[(call.value, False)] = (cast, kind in _INTEGERS)
-        return _ShippedValues(found)
+            values[(call.value, False)] = (cast, kind in _INTEGERS)
+        return _ShippedValues(values)
 
     def _operator_call(self, call: EarlyCall, values: Sequence[_ShippedValues]) -> PairCall:
         from sqlext_operators.early.partials import PairCall
@@ -219,13 +219,13 @@ class EarlyAggregateExec(StreamExec, NodeExec):
         from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
         time = left.schema[self.node.left_time.spark_name].dataType
-        found = [StructField(item.spark_name, time, nullable=False) for item in (self.node.start, self.node.end)]
-        found.append(StructField(self.node.phase.spark_name, StringType(), nullable=False))
+        fields = [StructField(item.spark_name, time, nullable=False) for item in (self.node.start, self.node.end)]
+        fields.append(StructField(self.node.phase.spark_name, StringType(), nullable=False))
         for call in self.node.calls:
             kind = LongType() if self._operator_call(call, values).integral else DoubleType()
-            found.append(StructField(call.column.spark_name, kind))
-            found += bound_fields(call.bounds)
-        return StructType(found)
+            fields.append(StructField(call.column.spark_name, kind))
+            fields += bound_fields(call.bounds)
+        return StructType(fields)
 
     def _parts(self) -> dict[str, str]:
         """What the state depends on besides the columns."""
@@ -275,11 +275,11 @@ def early_stream(node: EarlyAggregate, left: PhysicalPlan, right: PhysicalPlan) 
         (left, right),
         stream_spans=stream_spans((node.left, node.right)),
         delays=PlannedDelays(inputs, {node.start: node.length, node.end: 0}),
-        why=kept(node),
+        why=retention(node),
     )
 
 
-def kept(node: EarlyAggregate) -> str:
+def retention(node: EarlyAggregate) -> str:
     """When rows come out and what is kept, for EXPLAIN."""
     delay, by = f"{node.emission.delay / 1e6:g}s", node.emission.estimator
     return (

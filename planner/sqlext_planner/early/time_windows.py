@@ -60,13 +60,13 @@ def _below(column: Column, plan: LogicalPlan, micros: Microseconds) -> TimeWindo
         case SubqueryAlias(child=child):
             names = dict(zip(child.output_columns, plan.output_columns, strict=True))
             source = next((inner for inner, outer in names.items() if outer == column), None)
-            found = None if source is None else _below(source, child, micros)
-            return found and _at(found, None if found.time is None else names.get(found.time))
+            window = None if source is None else _below(source, child, micros)
+            return window and _at(window, None if window.time is None else names.get(window.time))
         case Project(items=items, child=child):
             item = next((item for item in items if item.column == column), None)
-            found = None if item is None else time_window(item.expression, child, micros)
-            time = next((item.column for item in items if found is not None and item.expression == found.time), None)
-            return found and _at(found, time)
+            window = None if item is None else time_window(item.expression, child, micros)
+            time = next((item.column for item in items if window is not None and item.expression == window.time), None)
+            return window and _at(window, time)
         case Filter(child=child) | Hint(child=child):
             return _below(column, child, micros)
     return None

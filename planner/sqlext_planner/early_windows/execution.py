@@ -14,7 +14,7 @@ from sqlext_planner.exchange.chains import shown
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.window.nodes import WindowUnion
 from sqlext_planner.window.stream_execution import WindowStreamExec
-from sqlext_planner.window.streams import kept as windows_kept
+from sqlext_planner.window.streams import retention as windows_retention
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,10 +55,10 @@ class EarlyWindowsExec(WindowStreamExec):
         ahead = reach_of(windows.operator.window).ahead
         if delays:
             self._check_delay(ahead + max(delays) + chain.delay)
-        found = [*result]
+        fields = [*result]
         for call in self._in_order():
-            found += bound_fields(call.bounds)
-        found.append(StructField(self.early.phase.spark_name, StringType(), nullable=False))
+            fields += bound_fields(call.bounds)
+        fields.append(StructField(self.early.phase.spark_name, StringType(), nullable=False))
         spec = EarlyWindowSpec(
             windows,
             tuple(tuple(item.spark_name for item in call.bounds) for call in self._in_order()),
@@ -68,7 +68,7 @@ class EarlyWindowsExec(WindowStreamExec):
             self.early.emission.confidence,
             lag=min(delays, default=0) if not chain.operators else 0,
         )
-        return spec, StructType(found)
+        return spec, StructType(fields)
 
     def parts(self, inputs: WindowInputs, *, ansi: bool) -> dict[str, str]:
         """What the state depends on besides the columns."""
@@ -128,11 +128,11 @@ def check_windows(node: EarlyWindows, union: WindowUnion) -> None:
         raise InternalError("early answers give no late rows")
 
 
-def kept(node: EarlyWindows, union: WindowUnion) -> str:
+def retention(node: EarlyWindows, union: WindowUnion) -> str:
     """When rows come out and what is kept, for EXPLAIN."""
     emission, by = node.emission, node.emission.estimator
     delay = f" + {shown(emission.delay)}" if emission.delay else ""
-    final = windows_kept(union).replace("a row is", "its final row is", 1)
+    final = windows_retention(union).replace("a row is", "its final row is", 1)
     return (
         f"an early row is emitted when the latest event time is {union.order_by}{delay}, estimated by {by} with "
         f"confidence {emission.confidence:g}; {final}; a record of it is kept until then, and what {by} has learned of "

@@ -61,13 +61,13 @@ class EarlyWindows(LogicalPlan):
         yield from (call.column for call in self.calls)
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        columns = {call.column for call in self._kept(needed)}
+        columns = {call.column for call in self._pruned(needed)}
         return [(self.child, (needed & set(self.child.output_columns)) | columns)]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
-        return with_fields(self, calls=self._kept(needed), child=built(self.child))
+        return with_fields(self, calls=self._pruned(needed), child=built(self.child))
 
-    def _kept(self, needed: Set[Column]) -> tuple[Bounds, ...]:
+    def _pruned(self, needed: Set[Column]) -> tuple[Bounds, ...]:
         """The calls of which anything is needed; one stays if nothing is."""
         return tuple(call for call in self.calls if needed & {call.column, *call.bounds}) or self.calls[:1]
 

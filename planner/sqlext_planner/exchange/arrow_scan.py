@@ -178,19 +178,19 @@ def _reads_alike(file: pq.ParquetFile, plain: PlainScan, stored: dict[str, pa.Da
     )
 
 
-def _same_values(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_values(stored: pa.DataType, spark_type: pa.DataType) -> bool:
     """Whether a stored column becomes Spark's column by at most a change of representation."""
     import pyarrow as pa
 
-    if stored == wanted:
+    if stored == spark_type:
         return not pa.types.is_nested(stored)
     if pa.types.is_dictionary(stored):
         stored = stored.value_type
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
-        return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)
-    if pa.types.is_string(wanted):
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(spark_type):
+        return stored.unit in ("ms", "us") and (stored.tz is None) == (spark_type.tz is None)
+    if pa.types.is_string(spark_type):
         return bool(pa.types.is_string(stored) or pa.types.is_large_string(stored))
-    if pa.types.is_binary(wanted):
+    if pa.types.is_binary(spark_type):
         return bool(pa.types.is_binary(stored) or pa.types.is_large_binary(stored))
     return False
 
@@ -273,16 +273,16 @@ def _tasks(files: PlainFiles, sizes: list[list[int]], parallelism: int, least_by
 def _together(tasks: Sequence[tuple[ParquetTask, int]], target: int) -> list[ParquetTask]:
     """Neighbouring tasks with their bytes as one, up to a target: partition folders have many small files, and each
     task costs Spark 65 ms."""
-    found: list[ParquetTask] = []
+    merged: list[ParquetTask] = []
     held = 0
     for task, size in tasks:
-        if found and held + size <= target:
-            found[-1] = replace(found[-1], also=(*found[-1].also, task))
+        if merged and held + size <= target:
+            merged[-1] = replace(merged[-1], also=(*merged[-1].also, task))
             held += size
         else:
-            found.append(task)
+            merged.append(task)
             held = size
-    return found
+    return merged
 
 
 def _parts(

@@ -110,15 +110,15 @@ def upstream_of(frame: DataFrame, context: ExecutionContext) -> tuple[ArrowStage
     from sqlext_operators.exchange.scatter import Upstream
 
     stages = context.remembered(ArrowStages)
-    found = selection_above_map(frame) if stages else None
-    stage = stages.get(found[0]) if found is not None else None
-    if found is None or stage is None:
+    selection = selection_above_map(frame) if stages else None
+    stage = stages.get(selection[0]) if selection is not None else None
+    if selection is None or stage is None:
         return None
     kinds = [arrow_type(field.dataType) for field in frame.schema]
     known = tuple(kind for kind in kinds if kind is not None)
     if len(known) < len(kinds):
         return None
-    return stage, Upstream(stage.entry, found[1], known)
+    return stage, Upstream(stage.entry, selection[1], known)
 
 
 WIRE = "pid int, tag int, block binary"

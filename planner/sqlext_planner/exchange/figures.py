@@ -177,9 +177,9 @@ def node_figures(steps: Sequence[TaskStep], reports: Mapping[TaskKey, StepFigure
     by_step: dict[int, list[StepFigures]] = defaultdict(list)
     for (number, _, _), figures in sorted(reports.items()):
         by_step[number].append(figures)
-    found: dict[int, NodeFigures] = {}
+    by_node: dict[int, NodeFigures] = {}
     for step in steps:
-        node = found.setdefault(id(step.node), NodeFigures(step.node))
+        node = by_node.setdefault(id(step.node), NodeFigures(step.node))
         of_tasks = by_step[step.number]
         for figures in of_tasks:
             node.add(step.kind, figures)
@@ -194,7 +194,7 @@ def node_figures(steps: Sequence[TaskStep], reports: Mapping[TaskKey, StepFigure
             node.read[first] = sum(read)
         if step.kind != "scatter":
             node.rows_out += (sum(figures.counts.get("out", 0) for figures in of_tasks),)
-    return list(found.values())
+    return list(by_node.values())
 
 
 def _rows_in(of_tasks: Iterable[StepFigures]) -> dict[int, int]:

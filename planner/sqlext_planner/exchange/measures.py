@@ -151,25 +151,25 @@ def _added(store: Any, stages: set[int]) -> StageFigures:
     """The last attempts of the stages that ran, added up."""
     from py4j.protocol import Py4JJavaError
 
-    found = []
+    attempts = []
     for stage in sorted(stages):
         try:
             data = store.lastStageAttempt(stage)
         except Py4JJavaError:  # it has forgotten the stage
             continue
         if data.numCompleteTasks():
-            found.append(data)
+            attempts.append(data)
     return StageFigures(
-        stages=len(found),
-        tasks=sum(data.numCompleteTasks() for data in found),
-        run_seconds=sum(data.executorRunTime() for data in found) / 1e3,
-        cpu_seconds=sum(data.executorCpuTime() for data in found) / 1e9,
-        collect_seconds=sum(data.jvmGcTime() for data in found) / 1e3,
-        written_bytes=sum(data.shuffleWriteBytes() for data in found),
-        write_seconds=sum(data.shuffleWriteTime() for data in found) / 1e9,
-        fetch_seconds=sum(data.shuffleFetchWaitTime() for data in found) / 1e3,
-        spilled_bytes=sum(data.diskBytesSpilled() for data in found),
-        skew=_stage_skew(store, max(found, key=lambda data: data.executorRunTime(), default=None)),
+        stages=len(attempts),
+        tasks=sum(data.numCompleteTasks() for data in attempts),
+        run_seconds=sum(data.executorRunTime() for data in attempts) / 1e3,
+        cpu_seconds=sum(data.executorCpuTime() for data in attempts) / 1e9,
+        collect_seconds=sum(data.jvmGcTime() for data in attempts) / 1e3,
+        written_bytes=sum(data.shuffleWriteBytes() for data in attempts),
+        write_seconds=sum(data.shuffleWriteTime() for data in attempts) / 1e9,
+        fetch_seconds=sum(data.shuffleFetchWaitTime() for data in attempts) / 1e3,
+        spilled_bytes=sum(data.diskBytesSpilled() for data in attempts),
+        skew=_stage_skew(store, max(attempts, key=lambda data: data.executorRunTime(), default=None)),
     )
 
 

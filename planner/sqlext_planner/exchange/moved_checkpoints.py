@@ -46,8 +46,8 @@ def with_root(text: str, root: str, operator: str) -> str | None:
     checkpoint `root`; None if they are below it, or it has none."""
     version, _, body = text.partition("\n")
     try:
-        found = json.loads(body)
-        stores = [store for store in found.get("stateStoreInfo", ()) if "stateSchemaFilePaths" in store]
+        metadata = json.loads(body)
+        stores = [store for store in metadata.get("stateStoreInfo", ()) if "stateSchemaFilePaths" in store]
     except (ValueError, AttributeError, TypeError):  # Spark says what is wrong with it
         return None
     mark, changed = f"/state/{operator}/_stateSchema/", False
@@ -55,7 +55,7 @@ def with_root(text: str, root: str, operator: str) -> str | None:
         paths = [str(path).rpartition(mark) for path in store["stateSchemaFilePaths"]]
         changed |= any(between and _plain(before) != _plain(root) for before, between, _ in paths)
         store["stateSchemaFilePaths"] = [(root if between else "") + between + rest for _, between, rest in paths]
-    return f"{version}\n{json.dumps(found, separators=(',', ':'))}" if changed else None
+    return f"{version}\n{json.dumps(metadata, separators=(',', ':'))}" if changed else None
 
 
 def _plain(path: str) -> str:

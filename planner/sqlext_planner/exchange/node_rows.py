@@ -57,30 +57,30 @@ _WIRE = frozenset(("pid", "tag", "block"))
 
 def plan_figures(
     plan: PhysicalPlan,
-    own: Sequence[NodeFigures],
+    reported: Sequence[NodeFigures],
     ran: SparkOperator | None,
     columns: Mapping[int, frozenset[int]],
     results: Mapping[int, int],
 ) -> list[NodeFigures]:
     """The figures of every node of the plan, in its order, then those of no node.
 
-    `own` is what tasks have reported, `ran` the plan that Spark ran, `columns` Catalyst's ids of each node's columns,
-    `results` the rows of nodes that are known, by the nodes' ids.
+    `reported` are figures of tasks, `ran` is the plan that Spark ran, `columns` are Catalyst's ids of each node's
+    columns, `results` the rows of nodes that are known, by the nodes' ids.
     """
     nodes = list(plan.walk())
-    found = {id(node): NodeFigures(node) for node in nodes} | {id(item.node): item for item in own}
+    by_node = {id(node): NodeFigures(node) for node in nodes} | {id(item.node): item for item in reported}
     if ran is not None:
         homes = _Homes(nodes, columns)
         homes.settle(ran)
         for key, operators in homes.found.items():
-            found[key].spark = tuple(replace(item, below=()) for item in operators)
+            by_node[key].spark = tuple(replace(item, below=()) for item in operators)
         counted = {key: _rows_of(homes.nodes[key], operators) for key, operators in homes.found.items()}
     else:
         counted = {}
-    known = _RowCounts(found, counted, results)
+    known = _RowCounts(by_node, counted, results)
     known.from_above(plan, None)
     known.from_below(plan)
-    return [found[id(node)] for node in nodes] + [item for item in own if item.node is None]
+    return [by_node[id(node)] for node in nodes] + [item for item in reported if item.node is None]
 
 
 def _rows_of(node: PhysicalPlan, operators: Sequence[SparkOperator]) -> int | None:

@@ -91,13 +91,13 @@ class StreamInput:
 
     def result_error(self, column: str | None = None) -> tuple[str, str]:
         """Why the result of another operator has no event time, or none in a column, and what to do."""
-        told, unknown = "is the result of another statement over streams", self.times.unknown
+        reason, unknown = "is the result of another statement over streams", self.times.unknown
         known = ", ".join(self.times.delays)
         if column not in unknown and (known or not unknown):
             which = f"none of its event times but {known}" if known else "no event time of it"
             use = f"use {known}, or select" if known else "select"
-            return f"{told}, and {which} is here", f"{use} the time column itself: an expression is no event time"
-        return f"{told}, and {unknown.get(column or '', next(iter(unknown.values())))}", SECOND_QUERY
+            return f"{reason}, and {which} is here", f"{use} the time column itself: an expression is no event time"
+        return f"{reason}, and {unknown.get(column or '', next(iter(unknown.values())))}", SECOND_QUERY
 
     def watermark_names(self) -> str:
         """The columns of the watermarks, also of those that the frame has no longer, for a message."""
@@ -136,13 +136,13 @@ def identity(parts: Mapping[str, str], frames: Sequence[DataFrame], result: Stru
     results. A DataFrame in a text has another name after a restart: that changes nothing."""
     types = "; ".join(_columns(frame.schema) for frame in frames)
     live = ", ".join("stream" if frame.isStreaming else "table" for frame in frames)
-    found = {**parts, "columns": types, "inputs": live, "results": _columns(result)}
+    dependencies = {**parts, "columns": types, "inputs": live, "results": _columns(result)}
     seen: dict[str, str] = {}
 
     def numbered(view: re.Match[str]) -> str:
         return seen.setdefault(view[0], f"{{{len(seen)}}}")
 
-    return {name: _REFERENCE.sub(numbered, text) for name, text in found.items()}
+    return {name: _REFERENCE.sub(numbered, text) for name, text in dependencies.items()}
 
 
 def _columns(schema: StructType) -> str:
@@ -215,7 +215,7 @@ def run_stream(
         counted=counted,
     )
     initial = _initial(fixed).groupBy("pid") if fixed else None
-    rows = with_state(_own(_union(live)).groupBy("pid"), stateful_processor(spec), RESULT_SCHEMA, initial)
+    rows = with_state(_unshared(_union(live)).groupBy("pid"), stateful_processor(spec), RESULT_SCHEMA, initial)
     if counted is not None and placed is not None:
         from sqlext_planner.exchange.stream_placements import keep_placed
 
@@ -231,7 +231,7 @@ def run_stream(
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
 
 
-def _own(wire: DataFrame) -> DataFrame:
+def _unshared(wire: DataFrame) -> DataFrame:
     """The same rows behind an exchange that no other operator uses.
 
     Spark reuses equal exchanges, and does not see the watermark below a reused one: a second equal operator of a query

@@ -96,13 +96,13 @@ class _PlacedQuery:
                 query.set_property(placement_property(name), where.to_text())
 
     def _restored(self, folder: str) -> StreamPlacement | None:
-        found = []
+        placements = []
         for name, text in self._query.read(folder):
             try:
-                found.append(StreamPlacement.of_text(text))
+                placements.append(StreamPlacement.of_text(text))
             except ValueError:  # written half: it was never in use
                 _LOG.warning("%s/%s in the checkpoint is no placement", folder, name)
-        return max(found, key=lambda where: where.number, default=None)
+        return max(placements, key=lambda where: where.number, default=None)
 
     def observe(self, name: str, reports: Sequence[BucketReport]) -> None:
         replanner = self._replanners.get(name)

@@ -230,13 +230,13 @@ def standing_alone(expression: Expression) -> Expression:
 
 def joined(parts: Iterable[str | Expression]) -> tuple[str | Expression, ...]:
     """The parts with neighbouring texts in one piece, without empty ones."""
-    found: list[str | Expression] = []
+    pieces: list[str | Expression] = []
     for part in parts:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
+        if isinstance(part, str) and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += part
         elif part != "":
-            found.append(part)
-    return tuple(found)
+            pieces.append(part)
+    return tuple(pieces)
 
 
 def _operand(expression: Expression) -> str:

@@ -101,14 +101,14 @@ class OperatorExpressions:
         return self._input(expression) if self._is_total(expression) else None
 
     def _input(self, expression: Expression) -> _Typed | None:
-        found: tuple[str, str] | None = None
+        column: tuple[str, str] | None = None
         if not isinstance(expression, Column):
-            found = self.computed(expression)
+            column = self.computed(expression)
         elif (dtype := self.types.get(expression)) is not None:
-            found = (expression.spark_name, dtype)
-        if found is None or not _COMPARED.fullmatch(found[1]):
+            column = (expression.spark_name, dtype)
+        if column is None or not _COMPARED.fullmatch(column[1]):
             return None
-        return _Typed(operators.TaskColumn(found[0], to_arrow(found[1])), found[1])
+        return _Typed(operators.TaskColumn(column[0], to_arrow(column[1])), column[1])
 
     def _is_total(self, expression: Expression) -> bool:
         """Whether an expression has a value for every row, whatever guards it, and reads columns."""
@@ -136,16 +136,16 @@ class OperatorExpressions:
         return None if condition is None else _Typed(operators.TaskNot(condition), "boolean")
 
     def _is(self, inner: Expression, value: str, negated: bool) -> _Typed | None:
-        found = self._value(inner)
-        if found is None:
+        operand = self._value(inner)
+        if operand is None:
             return None
         if value == "null":
-            test: operators.TaskExpression = operators.IsNull(found.expression)
-        elif found.dtype != "boolean":
+            test: operators.TaskExpression = operators.IsNull(operand.expression)
+        elif operand.dtype != "boolean":
             return None
         else:
             test = operators.TaskComparison(
-                "<=>", found.expression, operators.TaskConstant(value == "true", pa.bool_())
+                "<=>", operand.expression, operators.TaskConstant(value == "true", pa.bool_())
             )
         return _Typed(operators.TaskNot(test) if negated else test, "boolean")
 

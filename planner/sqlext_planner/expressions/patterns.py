@@ -81,7 +81,7 @@ def aggregate_calls(expression: Expression) -> tuple[FunctionCall, ...] | None:
     None where anything else in the expression may be an aggregate: only functions that compute with results are known
     to be none.
     """
-    found: list[FunctionCall] = []
+    calls: list[FunctionCall] = []
     stack = [expression]
     while stack:
         item = stack.pop()
@@ -90,12 +90,12 @@ def aggregate_calls(expression: Expression) -> tuple[FunctionCall, ...] | None:
         if isinstance(item, FunctionCall) and item.name in _AGGREGATES:
             if not _is_plain(item):
                 return None
-            found.append(item)
+            calls.append(item)
         elif isinstance(item, FunctionCall) and item.name not in _SCALAR:
             return None
         else:
             stack.extend(reversed(item.children))
-    return tuple(found)
+    return tuple(calls)
 
 
 def _is_plain(call: FunctionCall) -> bool:

@@ -41,13 +41,13 @@ class Truth:
 
     def when_true(self, condition: Expression) -> Expression:
         """An expression that is true for the same rows; the condition itself if there is nothing to simplify."""
-        return self._wanted(condition, True)
+        return self._with_truth(condition, True)
 
     def when_false(self, condition: Expression) -> Expression:
         """An expression that is true for the rows for which the condition is false."""
-        return self._wanted(condition, False)
+        return self._with_truth(condition, False)
 
-    def _wanted(self, condition: Expression, truth: bool) -> Expression:
+    def _with_truth(self, condition: Expression, truth: bool) -> Expression:
         found = self.form(condition, truth)
         if found is not None:
             return found
@@ -55,15 +55,15 @@ class Truth:
             case And() | Or():
                 return self._connected(condition, truth)
             case Not(operands=(inner,)):
-                return self._wanted(inner, not truth)
+                return self._with_truth(inner, not truth)
             case Paren(operands=(inner,)) if _is_condition(inner):
-                return self._wanted(inner, truth)
+                return self._with_truth(inner, truth)
             case Is(operands=(inner,), value="null", negated=negated) if not truth:
-                return self._wanted(is_value(inner, "null", negated=not negated, span=condition.span), True)
+                return self._with_truth(is_value(inner, "null", negated=not negated, span=condition.span), True)
             case Is(operands=(inner,), value="true" | "false", negated=negated) if negated != truth:
-                return self._wanted(inner, condition.value == "true")
+                return self._with_truth(inner, condition.value == "true")
             case FunctionCall() if condition.name in _COALESCE and _ends_with(condition, not truth):
-                return self._wanted(condition.arguments[0], truth)
+                return self._with_truth(condition.arguments[0], truth)
             case Compare():
                 return self._compared(condition, truth)
         return condition if truth else negation(condition, condition.span)
@@ -72,7 +72,7 @@ class Truth:
         """AND and OR; where they are wanted false, each is the other."""
         terms = condition.terms if isinstance(condition, And) else condition.operands
         is_or = isinstance(condition, Or) == truth
-        found = [inner for term in terms for inner in _terms(self._wanted(term, truth), is_or)]
+        found = [inner for term in terms for inner in _terms(self._with_truth(term, truth), is_or)]
         merged = self.merge(found, is_or)
         if truth and len(merged) == len(terms) and all(new is old for new, old in zip(merged, terms, strict=True)):
             return condition
@@ -87,7 +87,7 @@ class Truth:
             if literal is None or condition.op not in _SAME or not _is_condition(inner):
                 continue
             if truth or condition.op != "<=>":  # which is false also where the condition is NULL
-                return self._wanted(inner, (literal == _SAME[condition.op]) == truth)
+                return self._with_truth(inner, (literal == _SAME[condition.op]) == truth)
         if truth:
             return self._extremes(condition) or condition
         if condition.op not in _OPPOSITE:

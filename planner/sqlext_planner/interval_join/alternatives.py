@@ -127,38 +127,38 @@ def _excludes(one: Condition, other: Condition) -> bool:
 def either(known: Iterable[Alternative], options: Sequence[Sequence[Term]]) -> list[Alternative] | None:
     """Each of the `known` alternatives with one of the options, whose terms hold together; each option where no earlier
     one is true. None if these are too many, or none is left."""
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     for start in known:
         rest = [start]
         for option in options:
-            found += _all_of(rest, option)
+            alternatives += _all_of(rest, option)
             rest = [item for before in rest for item in _none_of(before, option)]
             if len(rest) > MOST_ALTERNATIVES:
                 return None
-    return found if 0 < len(found) <= MOST_ALTERNATIVES else None
+    return alternatives if 0 < len(alternatives) <= MOST_ALTERNATIVES else None
 
 
 def _all_of(known: Iterable[Alternative], option: Sequence[Term]) -> list[Alternative]:
     """The known alternatives with terms that hold together, as far as they may."""
-    found: list[Alternative] = []
+    extended: list[Alternative] = []
     for item in known:
         longer: Alternative | None = item
         for term in option:
             longer = None if longer is None else longer.extended(term)
-        found += [] if longer is None else [longer]
-    return found
+        extended += [] if longer is None else [longer]
+    return extended
 
 
 def _none_of(known: Alternative, option: Sequence[Term]) -> list[Alternative]:
     """The known alternative where not all terms of the option are true: the first is not, or it is and the second is
     not, and so on."""
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     before: Alternative | None = known
     for term in option:
         for other in _not_true(term):
-            found += [] if before is None else _all_of([before], other)
+            alternatives += [] if before is None else _all_of([before], other)
         before = None if before is None else before.extended(term)
-    return found
+    return alternatives
 
 
 def _not_true(term: Term) -> list[list[Term]]:

@@ -65,7 +65,7 @@ class IntervalTerms:
         that a window has no end."""
         if not all(self.alternatives):
             return False
-        periods = _own(self.left_periods), _own(self.right_periods)
+        periods = _only_period(self.left_periods), _only_period(self.right_periods)
         bounded = [_is_bounded(passes_for(conditions, *periods)) for conditions in self.alternatives]
         return any(bounded) and all(map(or_, bounded, self.rare))
 
@@ -74,7 +74,7 @@ def _is_bounded(passes: Iterable[Pass]) -> bool:
     return all(item.lowers and item.uppers for item in passes)
 
 
-def _own(periods: list[tuple[str, str]]) -> tuple[str, str] | None:
+def _only_period(periods: list[tuple[str, str]]) -> tuple[str, str] | None:
     return periods[0] if len(periods) == 1 else None
 
 
@@ -149,26 +149,26 @@ class _TermReader:
         lists: tuple[list[Any], ...] = (self.terms.left_values, self.terms.right_values, self.terms.amounts)
         names, lengths, empty = dict(self.names), [len(item) for item in lists], self.terms.empty
         options = read()
-        found = None if options is None else either(self.found, options)
-        if found is None:
+        alternatives = None if options is None else either(self.found, options)
+        if alternatives is None:
             self.names, self.terms.empty = names, empty
             for item, length in zip(lists, lengths, strict=True):
                 del item[length:]
             return False
-        self.found = found
+        self.found = alternatives
         return True
 
     def _options(self, operands: Iterable[Expression]) -> list[list[Term]] | None:
         """The options of an OR, each a list of terms; None if one is neither a comparison nor a period predicate nor
         over one side."""
-        found: list[list[Term]] = []
+        all_options: list[list[Term]] = []
         for operand in operands:
             terms = [self._alternatives(term) for term in conjuncts(operand)]
             known = [options for options in terms if options is not None]
             if len(known) < len(terms):
                 return None
-            found += [[term for option in chosen for term in option] for chosen in product(*known)]
-        return found
+            all_options += [[term for option in chosen for term in option] for chosen in product(*known)]
+        return all_options
 
     def _alternatives(self, term: Expression) -> list[list[Term]] | None:
         """The options of one term, which exclude each other."""

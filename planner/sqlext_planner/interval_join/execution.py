@@ -192,14 +192,14 @@ def _with_rows(schema: StructType) -> StructType:
     return StructType([*nullable, StructField(ROW, LongType()), StructField(MATCHES, LongType())])
 
 
-def _summed(found: DataFrame, typed: TypedJoin) -> DataFrame:
+def _summed(frame: DataFrame, typed: TypedJoin) -> DataFrame:
     """Counts of copies as they are, one row each: a sum over the counts is the same, and no shuffle is needed."""
     from pyspark.sql.functions import coalesce, col, lit
     from sqlext_operators.interval_join.spec import COUNT, MATCHES
 
     count = coalesce(col(COUNT), col(MATCHES), lit(0))
     payload = [col(quoted(item.name)) for item in typed.result if item.name != COUNT]
-    return found.select(*payload, count.alias(COUNT)).filter(col(COUNT) > 0)
+    return frame.select(*payload, count.alias(COUNT)).filter(col(COUNT) > 0)
 
 
 def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFrame:

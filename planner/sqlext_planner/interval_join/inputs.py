@@ -229,25 +229,25 @@ def _common_values(node: IntervalJoin, left: DataFrame, right: DataFrame) -> dic
     return None if common is None else {name: (kind, common[name]) for name, kind in own.items()}
 
 
-def common_types(node: IntervalJoin, own: Mapping[str, str]) -> dict[str, str] | None:
+def common_types(node: IntervalJoin, types: Mapping[str, str]) -> dict[str, str] | None:
     """The type in which each value is compared, by its name; values that are compared, even through a third one, share
     a type. None if some have none in common."""
-    found: dict[str, str] = {}
-    for group in _components(own, [*_compared(node), *node.left_periods, *node.right_periods]):
-        common: str | None = own[group[0]]
+    compared_types: dict[str, str] = {}
+    for group in _components(types, [*_compared(node), *node.left_periods, *node.right_periods]):
+        common: str | None = types[group[0]]
         for name in group:
-            common = None if common is None else common_type(common, own[name])
+            common = None if common is None else common_type(common, types[name])
         if common is None:
             return None
-        found |= dict.fromkeys(group, common)
-    return found
+        compared_types |= dict.fromkeys(group, common)
+    return compared_types
 
 
 def _compared(node: IntervalJoin) -> list[tuple[str, str]]:
     return [(item.left, item.right) for terms in node.alternatives for item in terms]
 
 
-def _check_periods(node: IntervalJoin, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
+def _check_periods(node: IntervalJoin, types: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
     """The analyzer's checks of periods, with the real types. Raises AnalysisError."""
     periods = [*node.left_periods, *node.right_periods]
     ends = {name for period in periods for name in period}
@@ -255,10 +255,10 @@ def _check_periods(node: IntervalJoin, own: Mapping[str, str], links: Iterable[t
         f"r{i}": v for i, v in enumerate(node.right_values)
     }
     compared = [link for link in links if ends.issuperset(link)]
-    for group in _components(own, [*compared, *periods]):
+    for group in _components(types, [*compared, *periods]):
         if ends.issuperset(group):
             spans = {name: values[name].span or node.place for name in group}
-            check_period_types([PeriodEnd(own[name], spans[name]) for name in group], (), node.empty)
+            check_period_types([PeriodEnd(types[name], spans[name]) for name in group], (), node.empty)
 
 
 def _components(names: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:

@@ -108,18 +108,18 @@ def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: C
     inputs = {side: typed.input(side) for side in SIDES}
     owner = _owner(node, dict(zip(SIDES, input_rows(list(inputs.values()), catalog), strict=True)) if catalog else {})
     order = (owner, *(side for side in SIDES if side != owner))
-    wanted = WantedPartitioning.of([inputs[side] for side in order], catalog, config, node.partitioner, per_core=2)
-    if wanted is None:
+    requested = WantedPartitioning.of([inputs[side] for side in order], catalog, config, node.partitioner, per_core=2)
+    if requested is None:
         return None
-    found = sampled([inputs[side] for side in order], wanted.rows, wanted.catalog)
-    sample = typed.sample(found, order)
-    tiles = wanted.partitions
+    samples = sampled([inputs[side] for side in order], requested.rows, requested.catalog)
+    sample = typed.sample(samples, order)
+    tiles = requested.partitions
     partitioners: dict[str, Partitioner] = dict(PARTITIONERS)
     if not node.left_keys:
         tiles = min(tiles, config.interval_join_tiles or tiles)
         partitioners |= {name: _OneKey(name) for name in ("key", "fragment", "dynamic", "hybrid")}
     partitioners[TIME_RANGE] = TilePartitioner(sample, tiles)
-    chosen = wanted.chosen(found, join_demand(node.kind, sample), partitioners, unknown=TIME_RANGE)
+    chosen = requested.chosen(samples, join_demand(node.kind, sample), partitioners, unknown=TIME_RANGE)
     return SplitSide(chosen, owner)
 
 
@@ -159,13 +159,13 @@ class _TypedSides:
             (left.result_type(node.left.dtypes), right.result_type(node.right.dtypes))
             for left, right in zip(node.left_keys, node.right_keys, strict=True)
         ]
-        own = {name: value.result_type(node.left.dtypes) for name, value in _values(node, "left").items()}
-        own |= {name: value.result_type(node.right.dtypes) for name, value in _values(node, "right").items()}
-        known = {name: kind for name, kind in own.items() if kind is not None}
+        types = {name: value.result_type(node.left.dtypes) for name, value in _values(node, "left").items()}
+        types |= {name: value.result_type(node.right.dtypes) for name, value in _values(node, "right").items()}
+        known = {name: kind for name, kind in types.items() if kind is not None}
         return cls(
             node,
             tuple(None if a is None or b is None else common_type(a, b) for a, b in pairs),
-            common_types(node, known) if len(known) == len(own) else None,
+            common_types(node, known) if len(known) == len(types) else None,
         )
 
     def input(self, side: Side) -> SampledInput:
@@ -178,7 +178,7 @@ class _TypedSides:
         types = () if self.values is None else tuple(self.values[name] for name in values)
         return SampledInput(plan, keys, None, (*self.keys, *types), tuple(values.values()), node.null_safe)
 
-    def sample(self, found: Sampled, order: tuple[Side, ...]) -> JoinSample | None:
+    def sample(self, sampled: Sampled, order: tuple[Side, ...]) -> JoinSample | None:
         """The sampled rows of both sides, if their values are known."""
         from sqlext_planner.interval_join.samples import JoinSample
 
@@ -186,12 +186,12 @@ class _TypedSides:
             return None
         spec = self._spec(self.values)
         tables = {}
-        for side, table in zip(order, found.tables, strict=True):
+        for side, table in zip(order, sampled.tables, strict=True):
             own = spec.side(side)
             if table is None:
                 return None
             tables[side] = table.rename_columns([*own.keys, *own.values])
-        return JoinSample.of(spec, tables, dict(zip(order, found.loads.weights, strict=True)))
+        return JoinSample.of(spec, tables, dict(zip(order, sampled.loads.weights, strict=True)))
 
     def _spec(self, kinds: Mapping[str, str]) -> IntervalJoinSpec:
         """What the operator computes, with columns called like the node's values, and without a payload."""

@@ -94,7 +94,7 @@ def _is_of_hinted_group(node: Join) -> bool:
 def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> IntervalJoin:
     """The node for terms without one-sided ones. Its `condition` is ON as written, without what is filtered above."""
     above = terms.residual if LEGAL[kind] else []
-    kept = [term for term in conjuncts(node.condition) if not any(term is other for other in above)]
+    on_terms = [term for term in conjuncts(node.condition) if not any(term is other for other in above)]
     return IntervalJoin(
         left=node.left,
         right=node.right,
@@ -110,7 +110,7 @@ def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> 
         empty=terms.empty or "drop",
         residual=None if LEGAL[kind] else conjunction(terms.residual),
         amounts=tuple(terms.amounts),
-        condition=conjunction(kept),
+        condition=conjunction(on_terms),
         named=terms.named,
         sweep=node.sweep,
         partitioner=node.partitioner,
@@ -235,15 +235,15 @@ def _rewritten(
     join: IntervalJoin,
     partners: Mapping[Column, Column],
 ) -> LogicalPlan | None:
-    found: list[NamedExpr] = []
+    new_items: list[NamedExpr] = []
     for item in items:
-        own = item.expression.substitute(partners)
+        expression = item.expression.substitute(partners)
         if item.expression not in keys:
-            new = weighted(own, join.left.dtypes, COUNT)
+            new = weighted(expression, join.left.dtypes, COUNT)
             if new is None:
                 return None
-            own = new
-        found.append(NamedExpr(own, item.column, span=item.span))
+            expression = new
+        new_items.append(NamedExpr(expression, item.column, span=item.span))
     counting = replace(join, kind="count", count=COUNT, payload=None)
     new_keys = tuple(key.substitute(partners) for key in keys)
-    return Aggregate(new_keys, None, tuple(found), counting, span=node.span)
+    return Aggregate(new_keys, None, tuple(new_items), counting, span=node.span)

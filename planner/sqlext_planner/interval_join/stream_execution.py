@@ -14,7 +14,7 @@ from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
 from sqlext_planner.interval_join.partitioning import endless, owned_side
-from sqlext_planner.interval_join.streams import KEPT, delays, kept, not_below, time_column, unbounded
+from sqlext_planner.interval_join.streams import KEPT, delays, not_below, retention, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import stream_spans
 
@@ -87,31 +87,31 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
             raise watermark_error(f"the {side} side", error, span).about_hint()
         values = self.node.left_values if side == "left" else self.node.right_values
         known = stream.times.delays
-        found = {
+        column_delays = {
             column: known[column.spark_name]
             for column in self.inputs[SIDES.index(side)].output_columns
             if column.spark_name in known
         }
-        if not found:
+        if not column_delays:
             raise AnalysisError(
                 f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
                 condition="stream-needs-watermark",
                 span=span,
                 help="select that column, or compare it",
             ).about_hint()
-        return time_column(found, values)
+        return time_column(column_delays, values)
 
     def _result_times(self, spec: IntervalStreamSpec) -> dict[str, int | str]:
         """The event times of the results: a row comes out with its last match, or when it finds none any more."""
-        found: dict[str, int | str] = {}
+        times: dict[str, int | str] = {}
         for side in SIDES:
             name, delay = spec.side(side).time, spec.delay(side)
             why = (
                 f"no condition says by a fixed time how long rows of the {side} side of its interval join find matches"
             )
             if name is not None:
-                found[name] = why if delay is None else delay
-        return found
+                times[name] = why if delay is None else delay
+        return times
 
     def _with_unknown_ends(self, periods: Mapping[Side, OpenPeriodOf | None]) -> IntervalJoin:
         """The node with NULL for an end that is not known yet."""
@@ -224,7 +224,7 @@ def interval_stream(
         strategy="exchange",
         stream_spans=stream_spans((node.left, node.right)),
         delays=delays(node, (left, right)),
-        why=kept(node, placed=placing is not None),
+        why=retention(node, placed=placing is not None),
         placing=placing,
         owner=owned_side(node),
     )

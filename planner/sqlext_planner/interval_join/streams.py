@@ -83,7 +83,7 @@ def unbounded(side: Side, time: str) -> tuple[str, str]:
     )
 
 
-def kept(node: IntervalJoin, *, placed: bool) -> str:
+def retention(node: IntervalJoin, *, placed: bool) -> str:
     """When rows come out and how long rows are kept, for EXPLAIN; `placed`: a partitioner spreads the rows of a key."""
     parts = ["a pair is emitted with the later of its rows"]
     opened = [(side, period) for side in SIDES if (period := _opened(node, side)) is not None]
@@ -144,13 +144,13 @@ def _life(node: IntervalJoin, side: Side, times: Mapping[Side, Column]) -> int |
         return None
     if other not in times:
         return None if child_of(node, other).is_streaming else 0
-    own, theirs = (
+    ours, theirs = (
         {n for n, value in values_of(node, one).items() if not_below(value, times[one])} for one in (side, other)
     )
     amounts = dict(node.amounts)
     periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
     alternatives = [[_numeric(item, amounts) for item in conditions] for conditions in node.alternatives]
-    return longest_life(side, [time_bounds(side, one, theirs, *periods) for one in alternatives], own)
+    return longest_life(side, [time_bounds(side, one, theirs, *periods) for one in alternatives], ours)
 
 
 def _numeric(condition: Condition, amounts: Mapping[str, Amount]) -> Condition:
@@ -173,19 +173,19 @@ def _until(node: IntervalJoin, side: Side) -> str | None:
     times = tuple(name for name, value in names.items() if any(not_below(value, time) for time in marked))
     if period is not None:
         times = period.names
-    own, amounts = values_of(node, side), dict(node.amounts)
+    values, amounts = values_of(node, side), dict(node.amounts)
     periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
-    found = []
+    texts = []
     for conditions in node.alternatives:
         bounds = [time_bounds(side, conditions, times, *periods)]
         if period is not None:
             bounds.append(_closing_bounds(node, side, period, conditions, periods))
         if not bounds[0]:
             return None
-        found += [
-            " or ".join(dict.fromkeys(_passed(side, item, own, amounts) for item in one)) for one in bounds if one
+        texts += [
+            " or ".join(dict.fromkeys(_passed(side, item, values, amounts) for item in one)) for one in bounds if one
         ]
-    parts = list(dict.fromkeys(found))
+    parts = list(dict.fromkeys(texts))
     return " and ".join(f"({part})" if " or " in part and len(parts) > 1 else part for part in parts)
 
 

@@ -48,7 +48,7 @@ def choose_strategies(
         ResidualTerms.of(match, node.left.output_columns, right.output_columns)
         for right, match in zip(node.rights, node.matches, strict=True)
     ]
-    by_pairs = [bool(found.mixed) or config.last_join_strategy == "pairs" for found in terms]
+    by_pairs = [bool(residual.mixed) or config.last_join_strategy == "pairs" for residual in terms]
     others = [place for place, pairs in enumerate(by_pairs) if not pairs]
     by_reduction = [place for place in others if terms[place].is_empty]
     common: LastJoinStrategy = "exchange"
@@ -57,7 +57,7 @@ def choose_strategies(
     strategies: list[LastJoinStrategy] = ["pairs" if pairs else common for pairs in by_pairs]
     if config.last_join_strategy == "reduce":
         strategies = ["reduce" if place in by_reduction else strategy for place, strategy in enumerate(strategies)]
-    mixed = [term for found in terms for term in found.mixed]
+    mixed = [term for residual in terms for term in residual.mixed]
     return tuple(strategies), "; ".join(_reasons(strategies, mixed, sizes, config))
 
 
@@ -205,7 +205,7 @@ class LastJoinExec(NodeExec):
         groups = _groups(strategies, typed)
         planned = self.partitioning if len(groups) == 1 and len(groups[0]) == len(rights) else None
         for group in groups:
-            sides = [(rights[place], found) for place in group if (found := typed[place]) is not None]
+            sides = [(rights[place], typed_match) for place in group if (typed_match := typed[place]) is not None]
             if strategies[group[0]] == "broadcast":
                 frame = join_by_broadcast(joined, sides, context)
             else:
@@ -213,9 +213,9 @@ class LastJoinExec(NodeExec):
             added = tuple(column for place in group for column in rights[place].columns)
             joined = LastJoinSide(frame, joined.columns + added)
         frame = joined.frame
-        for right, match, found, strategy in zip(rights, self.node.matches, typed, strategies, strict=True):
-            if strategy == "reduce" and found is not None:
-                frame = join_reduced(frame, right.frame, found)
+        for right, match, typed_match, strategy in zip(rights, self.node.matches, typed, strategies, strict=True):
+            if strategy == "reduce" and typed_match is not None:
+                frame = join_reduced(frame, right.frame, typed_match)
             elif strategy == "pairs":
                 frame = join_pairs(frame, right.frame, match)
         return frame.selectExpr(*map(quoted, self.frame_columns))

@@ -64,12 +64,12 @@ class LastJoin(LogicalPlan):
     partitioner: PartitionerHint | None = None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        kept = self._kept(needed)
+        kept = self._pruned(needed)
         columns = needed | {column for _, found in kept for column in found.references}
         return [(side, columns & set(side.output_columns)) for side in (self.left, *(right for right, _ in kept))]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
-        kept = self._kept(needed)
+        kept = self._pruned(needed)
         if not kept:
             return built(self.left)
         rights = tuple(built(right) for right, _ in kept)
@@ -87,7 +87,7 @@ class LastJoin(LogicalPlan):
         passed = [term for term in terms if reads_only(term, self.left.column_set)]
         return (with_fields(self, left=filtered(passed, self.left)), passed) if passed else None
 
-    def _kept(self, needed: Set[Column]) -> list[tuple[LogicalPlan, LastMatch]]:
+    def _pruned(self, needed: Set[Column]) -> list[tuple[LogicalPlan, LastMatch]]:
         """The right sides of which any column is needed, with their matches."""
         pairs = zip(self.rights, self.matches, strict=True)
         return [(right, found) for right, found in pairs if needed & set(right.output_columns)]

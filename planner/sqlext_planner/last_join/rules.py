@@ -104,14 +104,14 @@ def _base(join: LastJoin) -> LogicalPlan:
     return _base(join.left) if isinstance(join.left, LastJoin) else join.left
 
 
-def _operands(found: LastMatch, base: LogicalPlan) -> list[Expression]:
+def _operands(match: LastMatch, base: LogicalPlan) -> list[Expression]:
     """The operands of keys and comparisons that are computed from columns of `base`."""
     sides = [
-        side for term in conjuncts(found.residual) if isinstance(term, Compare) for side in (term.left, term.right)
+        side for term in conjuncts(match.residual) if isinstance(term, Compare) for side in (term.left, term.right)
     ]
     return [
         side
-        for side in (*found.left_keys, *sides)
+        for side in (*match.left_keys, *sides)
         if not isinstance(side, Column | Literal)
         and reads_only(side, base.output_columns)
         and is_movable(side)
@@ -119,15 +119,15 @@ def _operands(found: LastMatch, base: LogicalPlan) -> list[Expression]:
     ]
 
 
-def _with(found: LastMatch, operands: dict[Expression, Column]) -> LastMatch:
+def _with(match: LastMatch, operands: dict[Expression, Column]) -> LastMatch:
     terms = [
         replace(term, left=operands.get(term.left, term.left), right=operands.get(term.right, term.right))
         if isinstance(term, Compare)
         else term
-        for term in conjuncts(found.residual)
+        for term in conjuncts(match.residual)
     ]
-    keys = tuple(operands.get(key, key) for key in found.left_keys)
-    return replace(found, left_keys=keys, residual=conjunction(terms))
+    keys = tuple(operands.get(key, key) for key in match.left_keys)
+    return replace(match, left_keys=keys, residual=conjunction(terms))
 
 
 def _above(join: LastJoin, operands: dict[Expression, Column]) -> LastJoin:
@@ -188,24 +188,24 @@ class _Lifted:
     columns: Mapping[Column, Column]
 
 
-def _lifted(left: LogicalPlan, right: LogicalPlan, found: LastMatch) -> _Lifted | None:
+def _lifted(left: LogicalPlan, right: LogicalPlan, outer: LastMatch) -> _Lifted | None:
     items, chain = (right.items, right.child) if isinstance(right, Project) else (_itself(right), right)
     sources = {item.column: item.expression for item in items}
-    keys = [sources.get(key) if isinstance(key, Column) else None for key in found.right_keys]
-    kinds = [key.result_type(left.dtypes) for key in found.left_keys]
-    if not keys or any(found.null_safe) or None in keys or None in kinds or not isinstance(chain, LastJoin):
+    keys = [sources.get(key) if isinstance(key, Column) else None for key in outer.right_keys]
+    kinds = [key.result_type(left.dtypes) for key in outer.left_keys]
+    if not keys or any(outer.null_safe) or None in keys or None in kinds or not isinstance(chain, LastJoin):
         return None
     taken = _taken(chain, keys, kinds)
-    if taken is None or [key.result_type(right.dtypes) for key in found.right_keys] != kinds:
+    if taken is None or [key.result_type(right.dtypes) for key in outer.right_keys] != kinds:
         return None
     base, sides = taken
     theirs = {column for side, _ in sides for column in side.output_columns}
     columns = {column: source for column, source in sources.items() if isinstance(source, Column) and source in theirs}
     kept = tuple(item for item in items if item.column not in columns)
-    elsewhere = [*(item.expression for item in kept), found.substitute(sources), *_read_in(base)]
+    elsewhere = [*(item.expression for item in kept), outer.substitute(sources), *_read_in(base)]
     if any(not theirs.isdisjoint(expression.references) for expression in elsewhere):
         return None
-    moved = tuple((side, replace(match, left_keys=found.left_keys)) for side, match in sides)
+    moved = tuple((side, replace(match, left_keys=outer.left_keys)) for side, match in sides)
     return _Lifted(Project(kept, base), moved, columns)
 
 
@@ -242,13 +242,13 @@ def _by_keys(
 
 
 def _rebuilt(node: LastJoin, pairs: list[_Side], place: int, lifted: _Lifted) -> LogicalPlan | None:
-    found = pairs[place][1]
-    sides = [*pairs[:place], (lifted.rest, found), *pairs[place + 1 :], *lifted.sides]
+    match = pairs[place][1]
+    sides = [*pairs[:place], (lifted.rest, match), *pairs[place + 1 :], *lifted.sides]
     outputs = [node.left.output_columns, *(side.output_columns for side, _ in sides)]
     if len({column for columns in outputs for column in columns}) < sum(map(len, outputs)):
         return None
     joined = LastJoin(node.left, tuple(s for s, _ in sides), tuple(m for _, m in sides), span=node.span)
-    matched = SparkExpr.of(found.right_keys[0], " IS NOT NULL", dtype="boolean")
+    matched = SparkExpr.of(match.right_keys[0], " IS NOT NULL", dtype="boolean")
     items = []
     for field in node.output:
         source = lifted.columns.get(field.column)
@@ -371,14 +371,14 @@ def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
     match node:
         case LastJoin(Project(items, child), rights, matches) if child.feeds_exchange or _is_table(child, items):
             mapping = {item.column: item.expression for item in items}
-            read = {column for found in matches for column in found.references if column in mapping}
+            read = {column for match in matches for column in match.references if column in mapping}
             computed = [item for item in items if not isinstance(item.expression, Column)]
             reorders = {item.expression for item in items} == set(child.output_columns)
             if not (computed or reorders) or not all(is_movable(item.expression) for item in computed):
                 return None
             if not all(isinstance(mapping[column], Column) for column in read):
                 return None
-            moved = tuple(cast(LastMatch, found.substitute(mapping)) for found in matches)
+            moved = tuple(cast(LastMatch, match.substitute(mapping)) for match in matches)
             join = LastJoin(child, rights, moved, span=node.span)
             kept = tuple(NamedExpr(field.column, field.column) for right in rights for field in right.output)
             return Project((*items, *kept), join)
@@ -418,10 +418,10 @@ def push_last_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     return None
 
 
-def _push(right: LogicalPlan, found: LastMatch) -> tuple[LogicalPlan, LastMatch]:
-    terms = conjuncts(found.residual)
+def _push(right: LogicalPlan, match: LastMatch) -> tuple[LogicalPlan, LastMatch]:
+    terms = conjuncts(match.residual)
     pushed = [term for term in terms if is_movable(term) and reads_only(term, right.output_columns)]
     if not pushed:
-        return right, found
+        return right, match
     rest = [term for term in terms if not any(term is other for other in pushed)]
-    return filtered(pushed, right), replace(found, residual=conjunction(rest))
+    return filtered(pushed, right), replace(match, residual=conjunction(rest))

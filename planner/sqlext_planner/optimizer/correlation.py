@@ -158,7 +158,7 @@ class Lifting:
             return None
         if node.kind not in ("inner", "cross"):
             closed = node.kind in ("left", "semi", "anti") and not node.right.free_columns
-            return Lifted(replace(node, left=left.plan), left.terms) if closed and _own(node) else None
+            return Lifted(replace(node, left=left.plan), left.terms) if closed and _is_uncorrelated(node) else None
         right = self.lift(node.right)
         own, correlated = split(node.condition, (*node.left.output_columns, *node.right.output_columns))
         if right is None or not all(map(is_movable, correlated)):
@@ -169,7 +169,7 @@ class Lifting:
         return Lifted(joined, (*left.terms, *right.terms, *correlated))
 
 
-def _own(node: LogicalPlan) -> bool:
+def _is_uncorrelated(node: LogicalPlan) -> bool:
     return not node.missing_references()
 
 
@@ -209,18 +209,18 @@ def with_membership_joins(node: LogicalPlan, kind: SubqueryKind, matching: Match
     """
     match node:
         case Filter(condition, child):
-            found: list[tuple[SubqueryExpression, LogicalPlan, Expression | None]] = []
+            memberships: list[tuple[SubqueryExpression, LogicalPlan, Expression | None]] = []
             rest: list[Expression] = []
             for term in conjuncts(condition):
                 taken = matching(term, child) if isinstance(term, SubqueryExpression) and term.kind == kind else None
                 if taken is None or not isinstance(term, SubqueryExpression):
                     rest.append(term)
                 else:
-                    found.append((term, *taken))
-            if not found:
+                    memberships.append((term, *taken))
+            if not memberships:
                 return None
             plan = filtered(rest, child)
-            for term, right, on in found:
+            for term, right, on in memberships:
                 plan = Join(plan, right, "anti" if term.negated else "semi", on, sweep=term.sweep, span=term.span)
             return plan
     return None
@@ -264,18 +264,19 @@ def fresh_names(columns: Iterable[Column], relation: str, taken: Collection[Colu
     return names
 
 
-def renamed(plan: LogicalPlan, kept: Iterable[Column], names: dict[Column, Column]) -> LogicalPlan:
-    """The `kept` columns of a plan under their new names; an aggregation or projection gives these names itself."""
-    kept = tuple(kept)
+def renamed(plan: LogicalPlan, columns: Iterable[Column], names: dict[Column, Column]) -> LogicalPlan:
+    """The `columns` columns of a plan under their new names; an aggregation or projection gives these names itself."""
+    columns = tuple(columns)
     if isinstance(plan, (Aggregate, Project)):
         items = {item.column: item for item in plan.items}
         new = tuple(
-            NamedExpr(items[column].expression, names.get(column, column), span=items[column].span) for column in kept
+            NamedExpr(items[column].expression, names.get(column, column), span=items[column].span)
+            for column in columns
         )
         if isinstance(plan, Aggregate):
             return Aggregate(plan.keys, plan.grouping_sets, new, plan.child, span=plan.span)
         return Project(new, plan.child, span=plan.span)
-    return Project(tuple(NamedExpr(column, names.get(column, column)) for column in kept), plan)
+    return Project(tuple(NamedExpr(column, names.get(column, column)) for column in columns), plan)
 
 
 def is_selection(plan: LogicalPlan) -> bool:

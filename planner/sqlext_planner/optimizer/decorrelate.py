@@ -66,14 +66,16 @@ def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
 def _exists_side(subquery: SubqueryExpression, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
     limits = subquery.refusal is not None or not subquery.plan.free_columns
     plan = _rows(subquery.plan, limits=limits)
-    found = lifted(subquery, plan, child)
-    if found is None:
+    lifted_plan = lifted(subquery, plan, child)
+    if lifted_plan is None:
         return None
-    if not found.terms:
-        return Limit(1, 0, found.plan), None
-    needed = [column for term in found.terms for column in found.plan.output_columns if column in term.references]
-    right, names = as_side(found.plan, needed, child, subquery.relation)
-    return right, conjunction([term.substitute(names) for term in found.terms])
+    if not lifted_plan.terms:
+        return Limit(1, 0, lifted_plan.plan), None
+    needed = [
+        column for term in lifted_plan.terms for column in lifted_plan.plan.output_columns if column in term.references
+    ]
+    right, names = as_side(lifted_plan.plan, needed, child, subquery.relation)
+    return right, conjunction([term.substitute(names) for term in lifted_plan.terms])
 
 
 def _rows(plan: LogicalPlan, *, limits: bool) -> LogicalPlan:
@@ -127,17 +129,17 @@ def _in_side(subquery: SubqueryExpression, child: LogicalPlan) -> tuple[LogicalP
         return None
     if any(not operand.references <= frozenset(child.output_columns) for operand in subquery.operands):
         return None
-    found = lifted(subquery, _members(subquery.plan), child)
-    if found is None:
+    lifted_plan = lifted(subquery, _members(subquery.plan), child)
+    if lifted_plan is None:
         return None
     pairs = list(zip(subquery.operands, columns, strict=True))
-    if any(_converted(a.result_type(child.dtypes), found.plan.dtypes[b]) for a, b in pairs):
+    if any(_converted(a.result_type(child.dtypes), lifted_plan.plan.dtypes[b]) for a, b in pairs):
         return None
-    needed = [*columns, *(c for t in found.terms for c in found.plan.output_columns if c in t.references)]
-    right, names = as_side(found.plan, needed, child, subquery.relation)
+    needed = [*columns, *(c for t in lifted_plan.terms for c in lifted_plan.plan.output_columns if c in t.references)]
+    right, names = as_side(lifted_plan.plan, needed, child, subquery.relation)
     equal = [Compare("=", operand, names.get(column, column), span=subquery.span) for operand, column in pairs]
     terms: list[Expression] = list(map(_true_or_unknown, equal)) if subquery.negated else list(equal)
-    terms += [term.substitute(names) for term in found.terms]
+    terms += [term.substitute(names) for term in lifted_plan.terms]
     below = right.children[0] if is_selection(right) else None
     return (below if below is not None and _apart(below, child) else right), conjunction(terms)
 
@@ -229,14 +231,14 @@ class _Value:
 
 def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[SubqueryExpression, _Value]:
     """The subqueries in the terms that can be joined with `child`; equal ones share one value."""
-    found: dict[SubqueryExpression, _Value] = {}
+    values: dict[SubqueryExpression, _Value] = {}
     for term in terms:
         for item in term.walk() if holds_subquery(term) else ():
-            if isinstance(item, SubqueryExpression) and item.kind == "scalar" and item not in found:
+            if isinstance(item, SubqueryExpression) and item.kind == "scalar" and item not in values:
                 value = _value(item, child)
                 if value is not None:
-                    found[item] = value
-    return found
+                    values[item] = value
+    return values
 
 
 def _joined(
@@ -291,18 +293,18 @@ def _value(subquery: SubqueryExpression, child: LogicalPlan) -> _Value | None:
     if not subquery.plan.free_columns:
         right = renamed(subquery.plan, (column,), {column: value})
         return _Value(right, None, value, None) if is_single_row(subquery.plan) else None
-    found = lifted(subquery, _block(subquery.plan), child)
+    lifted_plan = lifted(subquery, _block(subquery.plan), child)
     unmatched = value_of_no_rows(subquery.plan, column)
-    if found is None or unmatched is None or not _groups_are_matches(subquery.plan, found):
+    if lifted_plan is None or unmatched is None or not _groups_are_matches(subquery.plan, lifted_plan):
         return None
-    if any(map(names_collation, found.terms)):  # values that are equal under it are several groups
+    if any(map(names_collation, lifted_plan.terms)):  # values that are equal under it are several groups
         return None
-    read = {item for term in found.terms for item in term.references}
-    keys = [item for item in found.plan.output_columns if item in read]
+    read = {item for term in lifted_plan.terms for item in term.references}
+    keys = [item for item in lifted_plan.plan.output_columns if item in read]
     taken = frozenset(child.output_columns)
     names = fresh_names([key for key in keys if not key.relation or key in taken], subquery.relation, (value,))
-    condition = conjunction([term.substitute(dict(names)) for term in found.terms])
-    return _Value(renamed(found.plan, (column, *keys), {**names, column: value}), condition, value, unmatched)
+    condition = conjunction([term.substitute(dict(names)) for term in lifted_plan.terms])
+    return _Value(renamed(lifted_plan.plan, (column, *keys), {**names, column: value}), condition, value, unmatched)
 
 
 def _block(plan: LogicalPlan) -> LogicalPlan:

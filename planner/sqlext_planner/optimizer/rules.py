@@ -342,37 +342,38 @@ class _Simplifier:
             for child in node.children:
                 (self._shared if id(child) in seen else seen).add(id(child))
 
-    def plan(self, node: LogicalPlan, wanted: frozenset[Column]) -> LogicalPlan:
-        """`node`, if its rows with a NULL in a column of `wanted` are dropped above."""
+    def plan(self, node: LogicalPlan, rejecting: frozenset[Column]) -> LogicalPlan:
+        """`node`, if its rows with a NULL in a column of `rejecting` are dropped above."""
         known = self._memo.get(id(node))
         if known is not None:
             return known[1]
-        new = self._rewritten(node, frozenset() if id(node) in self._shared else wanted)
+        new = self._rewritten(node, frozenset() if id(node) in self._shared else rejecting)
         self._memo[id(node)] = (node, new)
         return new
 
-    def _rewritten(self, node: LogicalPlan, wanted: frozenset[Column]) -> LogicalPlan:
+    def _rewritten(self, node: LogicalPlan, rejecting: frozenset[Column]) -> LogicalPlan:
         match node:
             case Filter(condition, child):
-                below = wanted | rejecting_columns(conjuncts(condition))
+                below = rejecting | rejecting_columns(conjuncts(condition))
                 return node.map_children(lambda _: self.plan(child, below))
             case Project(items, child):
-                columns = {item.expression for item in items if item.column in wanted}
+                columns = {item.expression for item in items if item.column in rejecting}
                 below = frozenset(item for item in columns if isinstance(item, Column))
                 return node.map_children(lambda _: self.plan(child, below))
             case SubqueryAlias(child=child):
                 pairs = zip(node.output_columns, child.output_columns, strict=True)
-                below = frozenset(theirs for ours, theirs in pairs if ours in wanted)
+                below = frozenset(theirs for ours, theirs in pairs if ours in rejecting)
                 return node.map_children(lambda _: self.plan(child, below))
             case Join():
-                return self._join(node, wanted)
+                return self._join(node, rejecting)
         return node.map_children(lambda child: self.plan(child, frozenset()))
 
-    def _join(self, node: Join, wanted: frozenset[Column]) -> LogicalPlan:
-        kind = _kind(node, wanted)
+    def _join(self, node: Join, rejecting: frozenset[Column]) -> LogicalPlan:
+        kind = _kind(node, rejecting)
         on = rejecting_columns(conjuncts(node.condition))
         left, right = (
-            (wanted if by_above else frozenset()) | (on if by_on else frozenset()) for by_above, by_on in _DROPS[kind]
+            (rejecting if by_above else frozenset()) | (on if by_on else frozenset())
+            for by_above, by_on in _DROPS[kind]
         )
         new = replace(node, kind=kind) if kind != node.kind else node
         sides = self.plan(node.left, left), self.plan(node.right, right)
@@ -381,8 +382,8 @@ class _Simplifier:
         return replace(new, left=sides[0], right=sides[1])
 
 
-def _kind(node: Join, wanted: frozenset[Column]) -> JoinKind:
-    left, right = (bool(wanted & set(side.output_columns)) for side in (node.left, node.right))
+def _kind(node: Join, rejecting: frozenset[Column]) -> JoinKind:
+    left, right = (bool(rejecting & set(side.output_columns)) for side in (node.left, node.right))
     match node.kind:
         case "left" if right:
             return "inner"

@@ -51,7 +51,7 @@ class PeriodInput:
 def period_inputs(plan: LogicalPlan) -> list[PeriodInput]:
     """The periods that predicates and functions of an analyzed plan read, each with the deepest filter, join or source
     below that has all its columns: a WHERE or ON of the same SELECT is not applied yet. Points have no period."""
-    found: dict[tuple[Period, int], PeriodInput] = {}
+    inputs: dict[tuple[Period, int], PeriodInput] = {}
     for node in plan.walk():
         for predicate in (item for expression in node.expressions() for item in expression.walk()):
             if not isinstance(predicate, PeriodPredicate | AllenRelation | PeriodFunction):
@@ -61,8 +61,8 @@ def period_inputs(plan: LogicalPlan) -> list[PeriodInput]:
                 child = _source(node, period)
                 if child is not None:
                     item = PeriodInput(period, predicate.dtype, predicate.empty, child, effect)
-                    found.setdefault((period, id(child)), item)
-    return list(found.values())
+                    inputs.setdefault((period, id(child)), item)
+    return list(inputs.values())
 
 
 def _periods(predicate: PeriodPredicate | AllenRelation | PeriodFunction) -> Iterator[Period]:

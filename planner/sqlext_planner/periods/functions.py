@@ -146,15 +146,15 @@ class PeriodFunction(Expression):
         if wide is None:  # decimals: Spark's result has a digit more
             return f"{end} - {start}"
         if wide == "bigint":
-            found = f"try_subtract(CAST({end} AS {wide}), CAST({start} AS {wide}))"
+            difference = f"try_subtract(CAST({end} AS {wide}), CAST({start} AS {wide}))"
         elif self.dtype == "timestamp":  # the difference of two timestamps would be that of their local times
-            found = f"try_subtract(unix_micros({end}), unix_micros({start})) * INTERVAL '0.000001' SECOND"
+            difference = f"try_subtract(unix_micros({end}), unix_micros({start})) * INTERVAL '0.000001' SECOND"
         else:
-            found = f"try_subtract({end}, {start})"
+            difference = f"try_subtract({end}, {start})"
         help = "compare the ends, or leave out such rows"
         failure = raise_error(f"a period is longer than {wide} can say", help, self.span, condition="overflow")
         # with a condition of its own: Spark may move it out of the CASE that has asked whether this is a period
-        return f"coalesce({found}, CASE WHEN {start} < {end} THEN CAST({failure} AS {wide}) END)"
+        return f"coalesce({difference}, CASE WHEN {start} < {end} THEN CAST({failure} AS {wide}) END)"
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
         if self.dtype is None:

@@ -41,19 +41,19 @@ def period_form(condition: Expression, truth: bool) -> Expression | None:
 def merged_periods(terms: Sequence[Expression], is_or: bool) -> Sequence[Expression]:
     """The terms with one predicate for all those over the same two periods, at the place of the first
     (`expressions.truth.Merge`)."""
-    found: list[Expression] = []
+    merged: list[Expression] = []
     places: list[int] = []  # of the predicates; a list may have thousands of other terms
     for term in terms:
         joined = None
         for place in places if isinstance(term, PeriodPredicate) else ():
-            joined = _joined(found[place], term, is_or)
+            joined = _joined(merged[place], term, is_or)
             if joined is not None:
-                found[place] = joined
+                merged[place] = joined
                 break
         if joined is None:
-            places += [len(found)] if isinstance(term, PeriodPredicate) else []
-            found.append(term)
-    return found if len(found) < len(terms) else terms
+            places += [len(merged)] if isinstance(term, PeriodPredicate) else []
+            merged.append(term)
+    return merged if len(merged) < len(terms) else terms
 
 
 def _named(call: AllenRelation, name: str) -> PeriodPredicate | None:

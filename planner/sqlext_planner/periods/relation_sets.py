@@ -70,13 +70,13 @@ def _convex() -> dict[int, tuple[Condition, ...]]:
         terms = [Condition(left, operator, right) for operator in _OPERATORS]
         masks = [sum(1 << place for place, ends in enumerate(cases) if _holds(term, ends)) for term in terms]
         options.append([((1 << len(ALLEN)) - 1, None), *zip(masks, terms, strict=True)])
-    found: dict[int, tuple[Condition, ...]] = {}
+    shortest: dict[int, tuple[Condition, ...]] = {}
     for chosen in product(*options):
         mask = chosen[0][0] & chosen[1][0] & chosen[2][0] & chosen[3][0]
         terms_of = tuple(term for _, term in chosen if term is not None)
-        if mask and terms_of and (mask not in found or _length(terms_of) < _length(found[mask])):
-            found[mask] = terms_of
-    return found
+        if mask and terms_of and (mask not in shortest or _length(terms_of) < _length(shortest[mask])):
+            shortest[mask] = terms_of
+    return shortest
 
 
 def _length(terms: Sequence[Condition]) -> tuple[int, int]:

@@ -97,13 +97,13 @@ def inferred_keys(node: LogicalPlan, keys: Iterable[Expression], catalog: Catalo
     if catalog is None:
         return ""
     columns = sorted({column for key in keys for column in key.references}, key=str)
-    found = dict.fromkeys(
+    inferred = dict.fromkeys(
         name for column in columns for child in node.children for name in _inferred(child, column, catalog)
     )
-    if not found:
+    if not inferred:
         return ""
-    names = ", ".join(found)
-    column = next(iter(found)).rpartition(".")[2]
+    names = ", ".join(inferred)
+    column = next(iter(inferred)).rpartition(".")[2]
     note = (
         f"the DOUBLE type of key {names} was inferred from text, and doubles make one of numbers that differ after 15 "
         f"digits: give a type, register(..., types='{column} string') or --read 'types={column} string'"

@@ -34,8 +34,8 @@ def value_of_no_rows(plan: LogicalPlan, column: Column) -> Expression | None:
     """
     match plan:
         case Project(items, child):
-            found = next((item.expression for item in items if item.column == column), None)
-            return value_of_no_rows(child, found) if isinstance(found, Column) else None
+            expression = next((item.expression for item in items if item.column == column), None)
+            return value_of_no_rows(child, expression) if isinstance(expression, Column) else None
         case Sort(child=child) | Distinct(child) | Hint(child=child) | Limit(child=child):
             return value_of_no_rows(child, column)
         case Filter(child=child):  # HAVING: the row with NULL, or no row, which is NULL too
@@ -43,8 +43,8 @@ def value_of_no_rows(plan: LogicalPlan, column: Column) -> Expression | None:
         case Aggregate(keys, _, items):
             if keys:
                 return NULL
-            found = next((item.expression for item in items if item.column == column), None)
-            return None if found is None else at_no_rows(found)
+            expression = next((item.expression for item in items if item.column == column), None)
+            return None if expression is None else at_no_rows(expression)
     return None
 
 

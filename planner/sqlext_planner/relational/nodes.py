@@ -307,16 +307,16 @@ class SetOperation(LogicalPlan):
     right: LogicalPlan
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        wanted = set(self._kept(needed))
+        wanted = set(self._pruned(needed))
         return [(side, by_position(self.columns, side, wanted)) for side in (self.left, self.right)]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
-        wanted = self._kept(needed)
+        wanted = self._pruned(needed)
         places = [i for i, column in enumerate(self.columns) if column in wanted]
         left, right = (exactly(side, places, built(side)) for side in (self.left, self.right))
         return with_fields(self, columns=wanted, left=left, right=right)
 
-    def _kept(self, needed: Set[Column]) -> tuple[Column, ...]:
+    def _pruned(self, needed: Set[Column]) -> tuple[Column, ...]:
         """The columns that stay: only UNION ALL does not compare rows."""
         if self.kind != "union" or not self.all:
             return self.columns

@@ -17,15 +17,15 @@ def bucket_ids(buckets: int, partitions: int) -> tuple[int, ...]:
     """
     most = -(-buckets // partitions)
     left = [most] * partitions
-    found: list[int] = []
+    ids: list[int] = []
     number = 0
-    while len(found) < buckets:
+    while len(ids) < buckets:
         place = murmur3(number) % partitions
         if left[place]:
             left[place] -= 1
-            found.append(number)
+            ids.append(number)
         number += 1
-    return tuple(found)
+    return tuple(ids)
 
 
 @lru_cache(maxsize=16)

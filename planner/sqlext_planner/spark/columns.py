@@ -48,15 +48,15 @@ def as_instants(frame: DataFrame, zone: str) -> DataFrame:
     """
     from pyspark.sql import functions as spark
 
-    wanted = [(field.name, field.dataType, _instants(field.dataType)) for field in frame.schema.fields]
-    if all(before == after for _, before, after in wanted):
+    casts = [(field.name, field.dataType, _instants(field.dataType)) for field in frame.schema.fields]
+    if all(before == after for _, before, after in casts):
         return frame
     with settings_changed(frame.sparkSession, {ZONE: zone}):  # a cast keeps the zone that it was analyzed with
-        columns = [spark.col("`" + name.replace("`", "``") + "`") for name, _, _ in wanted]
+        columns = [spark.col("`" + name.replace("`", "``") + "`") for name, _, _ in casts]
         return frame.select(
             *(
                 column if before == after else column.cast(after).alias(name)
-                for column, (name, before, after) in zip(columns, wanted, strict=True)
+                for column, (name, before, after) in zip(columns, casts, strict=True)
             )
         )
 

@@ -106,7 +106,7 @@ def _operators(plan: Any) -> list[SparkOperator]:
         return _operators(plan.plan())
     # the rows of a reused exchange are counted where it first is
     children = [] if kind == "ReusedExchange" else items_of(plan.children())
-    below = [found for child in children for found in _operators(child)]
+    below = [operator for child in children for operator in _operators(child)]
     if kind.startswith(_WRAPPERS):
         return below
     counts = {name: int(value) for name, value in _METRIC.findall(str(plan.metrics().mkString("\n")))}
@@ -120,8 +120,8 @@ def _operators(plan: Any) -> list[SparkOperator]:
             moved_bytes=counts.get("shuffleBytesWritten", 0),
             spilled_bytes=counts.get("spillSize", 0),
             seconds=_seconds(counts),
-            names=frozenset(found[1] for found in attributes if found is not None),
-            ids=frozenset(int(found[2]) for found in attributes if found is not None),
+            names=frozenset(attribute[1] for attribute in attributes if attribute is not None),
+            ids=frozenset(int(attribute[2]) for attribute in attributes if attribute is not None),
             below=tuple(below),
         )
     ]

@@ -40,12 +40,12 @@ def _join(spark: SparkSession, files: list[Path], joined: Path) -> None:
     inputs = [opened(hadoop.util.HadoopInputFile, path) for path in files]
     reader = hadoop.ParquetFileReader.open(inputs[0])
     try:
-        found = reader.getFooter().getFileMetaData()
+        metadata = reader.getFooter().getFileMetaData()
     finally:
         reader.close()
     writer = hadoop.ParquetFileWriter(
         opened(hadoop.util.HadoopOutputFile, joined),
-        found.getSchema(),
+        metadata.getSchema(),
         hadoop.ParquetFileWriter.Mode.CREATE,
         hadoop.ParquetWriter.DEFAULT_BLOCK_SIZE,
         hadoop.ParquetWriter.MAX_PADDING_SIZE_DEFAULT,
@@ -53,7 +53,7 @@ def _join(spark: SparkSession, files: list[Path], joined: Path) -> None:
     writer.start()
     for one in inputs:
         writer.appendFile(one)
-    writer.end(found.getKeyValueMetaData())
+    writer.end(metadata.getKeyValueMetaData())
 
 
 def _location(path: Path) -> str:

@@ -86,29 +86,29 @@ def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, .
         plan = plan.child()
     if plan is None or kind not in MAP_IN_ARROW:
         return None
-    wanted = attribute_ids(top)
+    identities = attribute_ids(top)
     for selection in selections:
         sources = {item.identity: item.source for item in items_of_project(selection)}
-        traced = [sources[identity] for identity in wanted]
-        wanted = tuple(identity for identity in traced if identity is not None)
-        if len(wanted) < len(traced):
+        traced = [sources[identity] for identity in identities]
+        identities = tuple(identity for identity in traced if identity is not None)
+        if len(identities) < len(traced):
             return None
     ids = attribute_ids(plan)
-    return ids, tuple(ids.index(identity) for identity in wanted)
+    return ids, tuple(ids.index(identity) for identity in identities)
 
 
 def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
     """The ids of the outputs of the topmost mapInArrow nodes in a frame's plan."""
     plan = optimized_plan(frame)
     stack = [plan] if plan is not None else []
-    found = []
+    outputs = []
     while stack:
         node = stack.pop()
         if class_name(node) in MAP_IN_ARROW:
-            found.append(attribute_ids(node))
+            outputs.append(attribute_ids(node))
         else:
             stack.extend(items_of(node.children()))
-    return found
+    return outputs
 
 
 _ATTRIBUTE_ID = re.compile(r"#(\d+)L?(-T[^#]*)?$")

@@ -31,13 +31,13 @@ class RunningQuery:
 
     def observed(self) -> list[str]:
         """The names of the observed metrics in its plan, the uppermost first."""
-        found, stack = [], [self._query.analyzedPlan()]
+        names, stack = [], [self._query.analyzedPlan()]
         while stack:
             node = stack.pop()
             if class_name(node) == "CollectMetrics":
-                found.append(str(node.name()))
+                names.append(str(node.name()))
             stack += reversed(items_of(node.children()))
-        return found
+        return names
 
     @property
     def root(self) -> str:

@@ -211,14 +211,14 @@ def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[Partiti
     directories = relation.location().listFiles(to_seq(chosen), to_seq(none))
     if directories.size() > MOST_FILES:
         return None
-    found: dict[str, tuple[PartitionValue, ...]] = {}
+    files: dict[str, tuple[PartitionValue, ...]] = {}
     for place, text in enumerate(str(directories.mkString("\0")).split("\0")) if directories.size() else ():
         read = _read_directory(text, kinds)
         paths, values = _asked(directories.apply(place), kinds, relation.partitionSchema()) if read is None else read
-        if values is None or None in paths or len(found) + len(paths) > MOST_FILES:
+        if values is None or None in paths or len(files) + len(paths) > MOST_FILES:
             return None
-        found.update({path: values for path in paths if path is not None})
-    return dict(sorted(found.items()))
+        files.update({path: values for path in paths if path is not None})
+    return dict(sorted(files.items()))
 
 
 #: What a partition and its files print: one JVM call for all, where asking takes 1.5 ms a file.
@@ -259,16 +259,16 @@ def _text(value: Any, kind: str) -> str:
 
 def _values(texts: Sequence[str | None], kinds: Sequence[str]) -> tuple[PartitionValue, ...] | None:
     """Values of their texts: days and microseconds for dates and times. None for a value of another type."""
-    found: list[PartitionValue] = []
+    values: list[PartitionValue] = []
     for text, kind in zip(texts, kinds, strict=True):
         read = _READ.get(kind.partition("(")[0])
         if text is None or (text == "null" and kind != "string"):
-            found.append(None)
+            values.append(None)
         elif read is None:
             return None
         else:
-            found.append(read(text))
-    return tuple(found)
+            values.append(read(text))
+    return tuple(values)
 
 
 _READ: Mapping[str, Callable[[str], PartitionValue]] = {

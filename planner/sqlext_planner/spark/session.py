@@ -99,15 +99,15 @@ _CHANGING = threading.RLock()
 
 
 @contextmanager
-def settings_changed(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+def settings_changed(spark: SparkSession, requested: Mapping[str, str]) -> Iterator[None]:
     """Spark with these settings inside, and as it was afterwards; what a SET inside has changed stays.
 
     A DataFrame that is made inside keeps their meaning, as Spark analyzes it at once. Under Connect the server analyzes
     it when it runs: then the settings must be so already. Raises ConfigurationError if they are not.
     """
     with _CHANGING:
-        before = settings(spark, wanted)
-        changed = {key: value for key, value in wanted.items() if before.get(key) != value}
+        before = settings(spark, requested)
+        changed = {key: value for key, value in requested.items() if before.get(key) != value}
         if changed and getattr(spark, "_jsparkSession", None) is None:
             commands = ", ".join(f"spark.conf.set({key!r}, {value!r})" for key, value in changed.items())
             raise ConfigurationError(

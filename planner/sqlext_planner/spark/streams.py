@@ -65,13 +65,13 @@ class EventTimes:
         delays = dict.fromkeys(watermarks(schema), 0)
         unknown = {}
         for item in schema:
-            found = item.metadata.get(_EVENT_TIME)
-            if found is None or found["operator"] not in operators:
+            stored = item.metadata.get(_EVENT_TIME)
+            if stored is None or stored["operator"] not in operators:
                 continue
-            if "delay" in found:
-                delays[item.name] = int(found["delay"])
+            if "delay" in stored:
+                delays[item.name] = int(stored["delay"])
             else:
-                unknown[item.name] = str(found["why"])
+                unknown[item.name] = str(stored["why"])
         return cls(delays, unknown, operators)
 
 
@@ -147,7 +147,7 @@ def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None:
         return [(name,) for name in watermarks(frame.schema)]
-    found: list[tuple[str, ...]] = []
+    stacks: list[tuple[str, ...]] = []
     stack: list[tuple[Any, tuple[str, ...]]] = [(java_frame.queryExecution().analyzed(), ())]
     while stack:
         node, above = stack.pop()
@@ -158,5 +158,5 @@ def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
         children = [] if is_ours else items_of(node.children())
         stack += [(child, above) for child in children]
         if not children and above:
-            found.append(above)
-    return found
+            stacks.append(above)
+    return stacks

@@ -108,8 +108,8 @@ def spark_line() -> Line:
 def check_pyspark() -> None:
     """Raises ConfigurationError if there is no PySpark, or one that we, or this Python, cannot work with. A newer one
     than was tested is none of these."""
-    found, least = spark_version(), min(LINES)
-    if found < least:
+    installed, least = spark_version(), min(LINES)
+    if installed < least:
         raise ConfigurationError(
             f"this is PySpark {pyspark_version()}, and {_dotted(least)} or newer is needed",
             condition="spark-version",
@@ -120,13 +120,13 @@ def check_pyspark() -> None:
     if never is not None and python >= (3, never):
         newer = min(version for version, other in LINES.items() if other.no_python is None)
         raise ConfigurationError(
-            f"PySpark {_dotted(found)} does not run on Python {_dotted(python)}",
+            f"PySpark {_dotted(installed)} does not run on Python {_dotted(python)}",
             condition="spark-version",
             help=f"use Python 3.{spark_line().pythons[0]}, or a newer PySpark: pip install 'pyspark>={_dotted(newer)}'",
         )
-    if found < (4, 0) and importlib.util.find_spec("distutils") is None:
+    if installed < (4, 0) and importlib.util.find_spec("distutils") is None:
         raise ConfigurationError(
-            f"PySpark {_dotted(found)} needs the package setuptools on Python {_dotted(python)}",
+            f"PySpark {_dotted(installed)} needs the package setuptools on Python {_dotted(python)}",
             condition="missing-package",
             help="pip install setuptools",
         )
@@ -157,14 +157,14 @@ def worker_spark() -> Callable[[], str | None]:
     """
     ours = pyspark_version()
 
-    def told() -> str | None:
+    def version_difference() -> str | None:
         import pyspark
 
         theirs = getattr(pyspark, "__version__", "without a number")
         is_same = theirs.split(".")[:2] == ours.split(".")[:2]
         return None if is_same else f"has PySpark {theirs}, the driver has {ours}"
 
-    return told
+    return version_difference
 
 
 def checkpoint_error(text: str) -> ConfigurationError | None:

@@ -53,17 +53,17 @@ class InputFacts:
 
 def input_facts(node: UMJoin, catalog: Catalog) -> list[InputFacts] | str:
     """The facts of every input in order, or why they are unknown, in words."""
-    classes = {column: number for number, found in enumerate(node.key_classes) for column in found}
+    classes = {column: number for number, key_class in enumerate(node.key_classes) for column in key_class}
     facts = []
     for child, kind in zip(node.inputs, node.kinds, strict=True):
         keys: dict[int, Column] = {}
         for column in child.output_columns:
             if column in classes:
                 keys.setdefault(classes[column], column)
-        found = _facts(child, kind, keys, catalog)
-        if isinstance(found, str):
-            return found
-        facts.append(found)
+        item = _facts(child, kind, keys, catalog)
+        if isinstance(item, str):
+            return item
+        facts.append(item)
     return facts
 
 
@@ -261,7 +261,7 @@ def _codes(samples: Sequence[pa.Table]) -> list[dict[int, npt.NDArray[np.int64]]
     import pyarrow.compute as pc
 
     kept = [sample.drop_null() for sample in samples]
-    found: list[dict[int, Any]] = [{} for _ in samples]
+    by_class: list[dict[int, Any]] = [{} for _ in samples]
     for name in dict.fromkeys(name for sample in kept for name in sample.column_names):
         holders = [place for place, sample in enumerate(kept) if name in sample.column_names]
         parts = [kept[place].column(name).combine_chunks() for place in holders]
@@ -271,8 +271,8 @@ def _codes(samples: Sequence[pa.Table]) -> list[dict[int, npt.NDArray[np.int64]]
         coded = pc.dictionary_encode(pa.concat_arrays(parts)).indices.to_numpy().astype(np.int64)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         for place, codes in zip(holders, np.split(coded, ends), strict=True):
-            found[place][int(name)] = codes
-    return found
+            by_class[place][int(name)] = codes
+    return by_class
 
 
 def _catalyst_order(facts: Sequence[InputFacts]) -> list[int]:

@@ -93,7 +93,7 @@ def stream_parts(node: UMJoin) -> StreamParts | str:
     bounds = [bound for term in inside for bound in _bounds(term, types) if _apart(bound, owner)]
     matches: list[Expression | None] = []
     for i in streams:
-        kept = []
+        rest = []
         own = frozenset(node.inputs[i].output_columns)
         for term in conjuncts(node.matches[i]):
             if not reads_only(term, known | own):
@@ -101,8 +101,8 @@ def stream_parts(node: UMJoin) -> StreamParts | str:
             found = [bound for bound in _bounds(term, types) if _apart(bound, owner)]
             bounds += found
             if not found or equality(term) is not None:
-                kept.append(term)
-        matches.append(conjunction(kept))
+                rest.append(term)
+        matches.append(conjunction(rest))
     tables = tuple(i for i in range(len(node.inputs)) if i not in streams)
     kinds = tuple(node.kinds[i] for i in streams)
     above = outside if tables else []
@@ -181,7 +181,7 @@ def stream_plan(
     late = delays(parts, streams)
     more: dict[str, Any] = {"asked": node.asked is not None, "delays": late, "placing": placing}
     make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, **more)
-    plan = operator_plan(core, streams, routing, facts={"why": f"{why}; {kept(parts)}"}, make=make)
+    plan = operator_plan(core, streams, routing, facts={"why": f"{why}; {retention(parts)}"}, make=make)
     if not parts.tables:
         return plan
     kinds: list[MemberKind] = ["inner", *(node.kinds[i] for i in parts.tables)]
@@ -211,19 +211,19 @@ def delays(parts: StreamParts, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
     return PlannedDelays(max(late, default=0), results)
 
 
-def kept(parts: StreamParts) -> str:
+def retention(parts: StreamParts) -> str:
     """When a row comes out, and what is kept for how long, for EXPLAIN."""
     core = parts.core
     times = stream_times(core, parts.bounds)
     if times.deciding:
         names = ", ".join(relation_name(core.inputs[i]) for i in times.deciding)
-        told = [f"a row is emitted when the watermark has passed all matches in {names}"]
+        sentences = [f"a row is emitted when the watermark has passed all matches in {names}"]
     else:
-        told = ["a row is emitted when the last row that it needs has come"]
+        sentences = ["a row is emitted when the last row that it needs has come"]
     held: dict[int | None, list[str]] = {}
     for child, wait in zip(core.inputs, times.kept, strict=True):
         held.setdefault(wait, []).append(relation_name(child))
     for wait, own in held.items():
         end = "ever: no condition bounds their time" if wait is None else f"{wait / 1e6:g}s + the watermark's delay"
-        told.append(f"rows of {', '.join(own)} are kept for {end}")
-    return "; ".join(told)
+        sentences.append(f"rows of {', '.join(own)} are kept for {end}")
+    return "; ".join(sentences)

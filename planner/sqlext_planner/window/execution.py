@@ -65,13 +65,13 @@ class WindowUnionExec(NodeExec):
         them."""
         from sqlext_planner.exchange.driver import Shipment, ship
 
-        found = self.partitioning
-        routers = window_routers(inputs.spec, found, len(inputs.frames))
+        partitioning = self.partitioning
+        routers = window_routers(inputs.spec, partitioning, len(inputs.frames))
         shipments = [
             Shipment(tag, frame, inputs.keys, router)
             for tag, (frame, router) in enumerate(zip(inputs.frames, routers, strict=True))
         ]
-        return ship(shipments, context, None if found is None else found.planned)
+        return ship(shipments, context, None if partitioning is None else partitioning.planned)
 
     def choices(self) -> dict[str, tuple[Rival, ...]]:
         return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})

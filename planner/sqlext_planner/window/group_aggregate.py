@@ -63,10 +63,10 @@ class GroupAggregate(LogicalPlan):
     child: LogicalPlan
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        return [(self.child, reads((*self.keys, *self._kept(needed))))]
+        return [(self.child, reads((*self.keys, *self._pruned(needed))))]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
-        kept = self._kept(needed)
+        kept = self._pruned(needed)
         items = tuple(item for item in kept if isinstance(item, NamedExpr))
         calls = tuple(item for item in kept if isinstance(item, WindowCall))
         child = built(self.child)
@@ -95,7 +95,7 @@ class GroupAggregate(LogicalPlan):
             return None
         return with_fields(self, child=filtered([term.substitute(movable) for term in passed], self.child)), passed
 
-    def _kept(self, needed: Set[Column]) -> tuple[NamedExpr | WindowCall, ...]:
+    def _pruned(self, needed: Set[Column]) -> tuple[NamedExpr | WindowCall, ...]:
         """Spark's aggregates and the calls that are needed; at least one."""
         items = tuple(item for item in self.items if item.column in needed)
         calls = tuple(call for call in self.calls if call.column in needed)

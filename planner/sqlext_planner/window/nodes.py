@@ -126,7 +126,7 @@ class WindowUnion(LogicalPlan):
         return self.phase is not None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        windows = self._kept(needed)
+        windows = self._pruned(needed)
         if not windows:
             return [(self.source, needed)]
         wanted = set(self._source_columns(windows, needed))
@@ -135,7 +135,7 @@ class WindowUnion(LogicalPlan):
         return [(self.source, wanted), *((self.unions[i], by_position(columns, self.unions[i], wanted)) for i in used)]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
-        windows = self._kept(needed)
+        windows = self._pruned(needed)
         if not windows:
             return built(self.source)
         wanted = set(self._source_columns(windows, needed))
@@ -183,16 +183,16 @@ class WindowUnion(LogicalPlan):
         names = dict(zip(self.source.output_columns, union.output_columns, strict=False))
         return filtered([term.substitute(names) for term in terms if term.references <= names.keys()], union)
 
-    def _kept(self, needed: Set[Column]) -> tuple[WindowGroup, ...]:
+    def _pruned(self, needed: Set[Column]) -> tuple[WindowGroup, ...]:
         """The groups with the calls that are needed. One stays if only the phase is needed."""
-        kept = []
+        windows = []
         for window in self.windows:
             calls = tuple(call for call in window.calls if call.column in needed)
             if calls:
-                kept.append(window if calls == window.calls else replace(window, calls=calls))
-        if not kept and self.phase in needed:
+                windows.append(window if calls == window.calls else replace(window, calls=calls))
+        if not windows and self.phase in needed:
             return (replace(self.windows[0], calls=self.windows[0].calls[:1]),)
-        return tuple(kept)
+        return tuple(windows)
 
     def _source_columns(self, windows: Sequence[WindowGroup], needed: Set[Column]) -> tuple[Column, ...]:
         """Source columns that are passed through or read by keys, order or calls; at least one."""

@@ -98,7 +98,7 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
     def _streams(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> list[StreamInput]:
         """The inputs as they are sent. Raises AnalysisError for a stream whose order column is no event time, or that
         has another one."""
-        found = []
+        streams = []
         for number, (frame, shipped) in enumerate(zip(frames, inputs.frames, strict=True)):
             whole = StreamInput.of(frame)
             sent = whole.shipped(shipped) if frame.isStreaming else StreamInput(shipped)
@@ -109,8 +109,8 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
                 is_result = number == 0 and whole.origin.operators and whole.origin.behind is None
                 place = (None if is_result else self.stream_spans[number]) or self.span_of_order
                 raise watermark_error(which, error, place)
-            found.append(sent)
-        return found
+            streams.append(sent)
+        return streams
 
     def _times(self, source: StreamInput, order: str, ahead: int) -> dict[str, int | str]:
         """The event times of the results: rows come out in the order of ORDER BY, when their windows are complete."""

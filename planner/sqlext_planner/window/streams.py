@@ -154,7 +154,7 @@ def _name(call: WindowCall) -> str:
     return "this aggregate" if function is None or function.internal else f"{call.function}()"
 
 
-def kept(node: WindowUnion) -> str:
+def retention(node: WindowUnion) -> str:
     """When a row is answered, and what is kept for how long, for EXPLAIN."""
     ahead = _longest(_distance(group.frame, "following") for group in node.windows)
     back = _longest(_distance(group.frame, "preceding") for group in node.windows)
@@ -210,11 +210,11 @@ def _longest(bounds: Iterator[Bound | None]) -> str:
 def _rows(group: WindowGroup) -> int | None:
     """How many rows of each key a window needs whatever their time."""
     frame = group.frame
-    found = [frame.maxsize] if frame.start.amount is None else []
-    found += [frame.start.amount] if frame.unit == "rows" and frame.start.direction == "preceding" else []
+    counts = [frame.maxsize] if frame.start.amount is None else []
+    counts += [frame.start.amount] if frame.unit == "rows" and frame.start.direction == "preceding" else []
     for call in group.calls:
         function = lookup(call.function)
         if function is not None and function.positional:
-            found += [n for n in function.complete_constants(call.constants) if isinstance(n, int)]
-    known = [n for n in found if n]
+            counts += [n for n in function.complete_constants(call.constants) if isinstance(n, int)]
+    known = [n for n in counts if n]
     return max(known, default=None)

@@ -93,17 +93,17 @@ def choose(
     if cores < 1:
         raise ValueError(f"there is at least one core, not {cores}")
     exchange = Exchange(loads, demand, partitions, options or PartitionerOptions())
-    found = []
+    candidates = []
     for name, partitioner in partitioners.items():
         plan = partitioner.plan(exchange)
         if isinstance(plan, Refused):
-            found.append(Candidate(name, None, reason=plan.reason))
+            candidates.append(Candidate(name, None, reason=plan.reason))
         else:
-            found.append(Candidate(name, plan, critical_seconds(plan, cores)))
-    plans = [(item.seconds, item.plan) for item in found if item.plan is not None]
+            candidates.append(Candidate(name, plan, critical_seconds(plan, cores)))
+    plans = [(item.seconds, item.plan) for item in candidates if item.plan is not None]
     plain, best = plans[0], min(plans, key=lambda pair: pair[0])
     saves = best[0] < (1 - LEAST_GAIN) * plain[0]
-    return PartitioningChoice((best if saves else plain)[1], tuple(found))
+    return PartitioningChoice((best if saves else plain)[1], tuple(candidates))
 
 
 def critical_seconds(plan: PartitionPlan, cores: int) -> float:
@@ -200,7 +200,7 @@ class WantedPartitioning:
 
     def chosen(
         self,
-        found: Sampled,
+        samples: Sampled,
         demand: Demand,
         partitioners: Mapping[str, Partitioner] = PARTITIONERS,
         unknown: str = HASH,
@@ -209,13 +209,13 @@ class WantedPartitioning:
 
         Raises UnsupportedError for a hint that the statement does not allow.
         """
-        choice = choose(found.loads, demand, self.partitions, self.catalog.cores(), partitioners=partitioners)
-        if self.asked is None and found.gaps:
+        choice = choose(samples.loads, demand, self.partitions, self.catalog.cores(), partitioners=partitioners)
+        if self.asked is None and samples.gaps:
             chosen = _as_asked(choice, unknown, self.hint)
-            lines = {"partitioner": f"{unknown}: {found.gaps[0]}"}
+            lines = {"partitioner": f"{unknown}: {samples.gaps[0]}"}
         else:
             chosen = choice if self.asked is None else _as_asked(choice, self.asked, self.hint)
-            lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
+            lines = {f"partitioner {item.name}": _line(item, chosen, samples.gaps) for item in choice.candidates}
         plan = chosen.plan
         rivals = tuple(item.rival(plan) for item in chosen.candidates)
         sized = (plan.moved, plan.balance)

@@ -98,7 +98,7 @@ class Loads:
         slot_rows = np.stack(columns, axis=1) * weights
         for place in np.flatnonzero(sampled == 0).tolist():
             slot_rows[:, place] = samples[place].rows / slots
-        found = cls(
+        loads = cls(
             keys=every[known],
             key_rows=counts[known] * weights,
             slot_rows=slot_rows,
@@ -106,7 +106,7 @@ class Loads:
             weights=tuple(weights.tolist()),
             names=names or {},
         )
-        return found if samples[0].times is None else found._with_times(samples, parts, known)
+        return loads if samples[0].times is None else loads._with_times(samples, parts, known)
 
     def _with_times(self, samples: Sequence[Sample], parts: Sequence[Int64s], known: npt.NDArray[np.bool_]) -> Loads:
         import numpy as np

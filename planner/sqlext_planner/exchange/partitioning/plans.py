@@ -257,7 +257,7 @@ def steady_plan(plan: PartitionPlan, exchange: Exchange, placement: Placement) -
     assert plan.placement is not None
     wanted = {place.key: len(place.team) for place in plan.placement.keys}
     whole = all(size == 1 for size in wanted.values())
-    own = {place.key: place.team for place in placement.keys}
+    placed = {place.key: place.team for place in placement.keys}
     homes = slot_of(units.keys, len(placement.slots)).tolist()
     keys = units.keys.tolist()
     sizes = [wanted.get(key, 1) for key in keys]
@@ -270,7 +270,7 @@ def steady_plan(plan: PartitionPlan, exchange: Exchange, placement: Placement) -
     teams: dict[int, tuple[int, ...]] = {}
     free = []
     for number, (key, home, size) in enumerate(zip(keys, homes, sizes, strict=True)):
-        before = own.get(key, placement.slots[home])
+        before = placed.get(key, placement.slots[home])
         if size == 1 and not whole:
             teams[key] = placement.slots[home]
         elif size > 1 and len(before) == size:

@@ -87,17 +87,17 @@ class KeyTimes:
         import numpy as np
 
         demand, owned = self._demand, self._times[0]
-        own = np.concatenate([[0], np.searchsorted(owned, np.array(cuts, np.int64)), [len(owned)]])
-        rows = np.diff(own).astype(np.float64)
+        bounds = np.concatenate([[0], np.searchsorted(owned, np.array(cuts, np.int64)), [len(owned)]])
+        rows = np.diff(bounds).astype(np.float64)
         if demand.owned_copies:
             first, last = self._needed(owned, cuts)
-            shared = np.minimum(last, own[1:]) - np.maximum(first, own[:-1])
+            shared = np.minimum(last, bounds[1:]) - np.maximum(first, bounds[:-1])
             rows += last - first - np.maximum(shared, 0)
         rows *= self._weights[0]
         for times, weight in zip(self._times[1:], self._weights[1:], strict=True):
             first, last = self._needed(times, cuts)
             rows += (last - first) * weight
-        pairs = np.diff(self._pairs[own])
+        pairs = np.diff(self._pairs[bounds])
         return Ranges(cuts, rows, demand.row_cost * rows + demand.pair_cost * pairs)
 
     def _needed(self, times: Int64s, cuts: Sequence[int]) -> tuple[Int64s, Int64s]:
@@ -164,19 +164,19 @@ class RangePlan:
     def _refine(self) -> None:
         """Cut on while the largest partition's work falls by more than the average grows with the copies."""
         exchange = self._exchange
-        best, kept = math.inf, (dict(self._ranges), list(self._asked))
+        best, best_cuts = math.inf, (dict(self._ranges), list(self._asked))
         for tried in range(_MOST_REFINED + 1):
             owners, works = _pieces(exchange, self._ranges)
             loads = work_of(spread(owners, works, exchange.partitions), works, exchange.partitions)
             largest, average = float(loads.max()), float(loads.mean())
             if largest + average < _LEAST_FALL * best:
-                best, kept = largest + average, (dict(self._ranges), list(self._asked))
+                best, best_cuts = largest + average, (dict(self._ranges), list(self._asked))
             key = self._finer(owners, works, math.inf) if tried < _MOST_REFINED else None
             if largest <= exchange.options.even * average * SLACK or key is None:
                 break
             self._asked[key] += 1
             self._cut(key)
-        self._ranges, self._asked = kept
+        self._ranges, self._asked = best_cuts
 
     def _finer(self, owners: Int64s, works: Float64s, limit: float) -> int | None:
         """The key of the largest piece that can be cut finer; None if a larger piece above the limit cannot."""

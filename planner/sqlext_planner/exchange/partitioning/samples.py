@@ -62,22 +62,22 @@ def sampled(inputs: Sequence[SampledInput], rows: Sequence[float], catalog: Cata
     tables: list[pa.Table | None] = []
     names: dict[int, str] = {} if inputs[0].keys else {0: "all rows"}
     for item, count in zip(inputs, rows, strict=True):
-        found = _sample(item, catalog)
+        sample = _sample(item, catalog)
         one_key = not item.keys and item.order is None
-        if isinstance(found, str):
-            gaps += [] if one_key else [found]
+        if isinstance(sample, str):
+            gaps += [] if one_key else [sample]
             none = np.empty(0, np.int64) if item.order is not None else None
             samples.append(Sample(np.zeros(int(one_key), np.uint64), none, max(count, int(one_key))))
             tables.append(None)
             continue
-        keys = found.column_names[: len(item.keys)]
-        matching = found if item.null_safe is None else with_keys(found, keys, item.null_safe)
+        keys = sample.column_names[: len(item.keys)]
+        matching = sample if item.null_safe is None else with_keys(sample, keys, item.null_safe)
         columns = [matching.column(name).combine_chunks() for name in keys]
         hashes = hash_keys(columns) if columns else np.zeros(max(matching.num_rows, int(one_key)), np.uint64)
         if columns:
             names = {**_names(pa.table(columns, names=_shown_names(inputs[0])), hashes), **names}
         times = None if item.order is None else order_values(matching.column(len(item.keys)).combine_chunks())
-        matched = count * matching.num_rows / max(1, found.num_rows) if columns else count
+        matched = count * matching.num_rows / max(1, sample.num_rows) if columns else count
         samples.append(Sample(hashes, times, max(matched, len(hashes))))
         tables.append(matching if matching.num_columns == len(item.dtypes) else None)
     return Sampled(Loads.of(samples, names), tuple(gaps), tuple(tables))
@@ -107,8 +107,8 @@ def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
     values = _names_in(base, item.values)
     names += values or []
     order = None if item.order is None else names[len(item.keys)]
-    found = catalog.key_sample(base.scan.table, list(dict.fromkeys(names)), SAMPLE_ROWS, READ_ROWS, order)
-    if found is None:
+    rows = catalog.key_sample(base.scan.table, list(dict.fromkeys(names)), SAMPLE_ROWS, READ_ROWS, order)
+    if rows is None:
         return f"'{base.scan.table}' is not a table of plain Parquet files"
     try:
         kinds = [to_arrow(dtype) for dtype in item.dtypes[: len(names)] if dtype is not None]
@@ -117,19 +117,19 @@ def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
     if len(kinds) < len(names):
         return f"types of '{base.scan.table}' are not known"
     try:  # unsafe: times in nanoseconds are in microseconds when they are routed
-        columns = [found.column(name).cast(kind, safe=False) for name, kind in zip(names, kinds, strict=True)]
+        columns = [rows.column(name).cast(kind, safe=False) for name, kind in zip(names, kinds, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return f"the files of '{base.scan.table}' have other types"
     return pa.table(columns, names=[str(place) for place in range(len(columns))])
 
 
-def _names_in(base: BaseTable, wanted: Sequence[Expression]) -> list[str] | None:
+def _names_in(base: BaseTable, expressions: Sequence[Expression]) -> list[str] | None:
     """The columns of a table that expressions are; None if one is computed."""
     if base.unique is not None:
         return None
-    found = [base.columns.get(item) for item in wanted if isinstance(item, Column)]
+    found = [base.columns.get(item) for item in expressions if isinstance(item, Column)]
     known = [column.name for column in found if column is not None]
-    return known if len(known) == len(wanted) else None
+    return known if len(known) == len(expressions) else None
 
 
 def _shown_names(item: SampledInput) -> list[str]:

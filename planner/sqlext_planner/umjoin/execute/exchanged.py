@@ -207,13 +207,13 @@ def _routers(
         named = [tuple(held[place] for place in spec.shared) for held in keys]
         # One hash of all shared keys; a row in which one of them is NULL matches nothing.
         nulls = (False,) * len(spec.shared)
-        found = routed.partitioning
-        if found is None or found.placement is None:
+        partitioning = routed.partitioning
+        if partitioning is None or partitioning.placement is None:
             return partitions, [MatchRouter(names, nulls, keep=False) for names in named]
-        rows = PlacedRows(found.placement)
-        owned: Part = "both" if found.copies == "all" else "owned"
+        rows = PlacedRows(partitioning.placement)
+        owned: Part = "both" if partitioning.copies == "all" else "owned"
         parts = [owned if place == routed.owner else "copies" for place in range(len(named))]
-        return found.partitions, [
+        return partitioning.partitions, [
             PlacedRouter(names, None, rows, part, nulls) for names, part in zip(named, parts, strict=True)
         ]
     chosen = routed.shares or shares_for(spec, sizes, partitions, context)

@@ -123,12 +123,12 @@ def _result_schema(node: UMJoinExec, frames: Sequence[DataFrame]) -> StructType:
     """The output's fields; those of left inputs are nullable."""
     from pyspark.sql.types import LongType, StructField, StructType
 
-    kept = []
+    output_fields = []
     for frame, kind, payload in zip(frames, node.kinds, node.payload, strict=True):
         fields = {item.name: item for item in frame.schema}
         for column in payload:
             item = fields[column.spark_name]
-            kept.append(StructField(item.name, item.dataType, item.nullable or kind == "left", item.metadata))
+            output_fields.append(StructField(item.name, item.dataType, item.nullable or kind == "left", item.metadata))
     if node.count is not None:
-        kept.append(StructField(COUNT, LongType(), False))
-    return StructType(kept)
+        output_fields.append(StructField(COUNT, LongType(), False))
+    return StructType(output_fields)

@@ -43,19 +43,20 @@ class KeyLayout:
         pairs = zip(inputs, kinds, strict=True)
         inner = [column for columns, kind in pairs if kind == "inner" for column in columns]
         links = [_link(term, inner, inner) for term in conjuncts(condition)]
-        found = [
-            [_link(term, inner, own) for term in conjuncts(match)] for own, match in zip(inputs, matches, strict=True)
+        match_links = [
+            [_link(term, inner, input_columns) for term in conjuncts(match)]
+            for input_columns, match in zip(inputs, matches, strict=True)
         ]
         graph = nx.Graph(links)
-        graph.add_nodes_from(theirs for item in found for theirs, _ in item)
+        graph.add_nodes_from(theirs for item in match_links for theirs, _ in item)
         place = {column: n for n, column in enumerate(inner)}
         groups = sorted(nx.connected_components(graph), key=lambda group: min(map(place.__getitem__, group)))
         number = {column: n for n, group in enumerate(groups) for column in group}
         columns = tuple(
-            tuple(tuple(dict.fromkeys(_held(own, item, number, n))) for n in range(len(groups)))
-            for own, item in zip(inputs, found, strict=True)
+            tuple(tuple(dict.fromkeys(_held(input_columns, item, number, n))) for n in range(len(groups)))
+            for input_columns, item in zip(inputs, match_links, strict=True)
         )
-        edges = [(number[a], a, b) for item in (links, *found) for a, b in item]
+        edges = [(number[a], a, b) for item in (links, *match_links) for a, b in item]
         return cls(columns, tuple(edges))
 
     @cached_property

@@ -56,14 +56,14 @@ class UMJoinSplit:
     @classmethod
     def of(cls, node: UMJoin) -> UMJoinSplit:
         """The parts of a node."""
-        own = [frozenset(child.output_columns) for child in node.inputs]
+        columns = [frozenset(child.output_columns) for child in node.inputs]
         inner = {
             column: i
             for i, kind in enumerate(node.kinds)
             if kind == "inner"
             for column in node.inputs[i].output_columns
         }
-        filters: list[list[Expression]] = [[] for _ in own]
+        filters: list[list[Expression]] = [[] for _ in columns]
         keys, residual = [], []
         for term in conjuncts(node.condition):
             pair = equality(term)
@@ -74,7 +74,7 @@ class UMJoinSplit:
                 filters[place].append(term)
             else:
                 residual.append(term)
-        matched = _our_matches(node, own, inner, keys)
+        matched = _our_matches(node, columns, inner, keys)
         ours = tuple(kind == "inner" or i in matched for i, kind in enumerate(node.kinds))
         for i, (_, alone) in matched.items():
             filters[i] += alone
@@ -94,17 +94,17 @@ class UMJoinSplit:
 
 
 def _our_matches(
-    node: UMJoin, own: Sequence[frozenset[Column]], inner: dict[Column, int], keys: Iterable[Expression]
+    node: UMJoin, columns: Sequence[frozenset[Column]], inner: dict[Column, int], keys: Iterable[Expression]
 ) -> dict[int, tuple[list[Expression], list[Expression]]]:
     """For each input whose match the operator can test: its equalities, and the terms over the input alone."""
     bound = {column for term in keys for column in term.references}
-    found = {}
+    matched = {}
     members = [i for i, kind in enumerate(node.kinds) if kind != "inner"]
     # Semi inputs first: they drop the rows in which their columns are NULL.
     for i in sorted(members, key=lambda i: node.kinds[i] != "semi"):
-        alone = [term for term in conjuncts(node.matches[i]) if reads_only(term, own[i])]
-        links = [term for term in conjuncts(node.matches[i]) if not reads_only(term, own[i])]
-        theirs = [_inner_column(term, own[i], inner) for term in links]
+        alone = [term for term in conjuncts(node.matches[i]) if reads_only(term, columns[i])]
+        links = [term for term in conjuncts(node.matches[i]) if not reads_only(term, columns[i])]
+        theirs = [_inner_column(term, columns[i], inner) for term in links]
         known = [column for column in theirs if column is not None]
         if not known or len(known) < len(theirs):
             continue
@@ -112,8 +112,8 @@ def _our_matches(
             bound.update(known)
         elif not bound.issuperset(known):
             continue
-        found[i] = links, alone
-    return found
+        matched[i] = links, alone
+    return matched
 
 
 def _inner_column(term: Expression, own: frozenset[Column], inner: dict[Column, int]) -> Column | None:

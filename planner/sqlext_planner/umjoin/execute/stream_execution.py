@@ -155,14 +155,14 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
 
     def _streams(self, frames: Sequence[DataFrame]) -> list[StreamInput]:
         """The inputs. Raises AnalysisError for one whose rows cannot be told from late ones."""
-        found = []
+        streams = []
         for frame, span in zip(frames, self.stream_spans, strict=True):
             stream = StreamInput.of(frame)
             error = stream.error()
             if error is not None:
                 raise watermark_error("an input of a multi-way join", error, span)
-            found.append(stream)
-        return found
+            streams.append(stream)
+        return streams
 
     def _times(self, columns: Sequence[Column | None], streams: Sequence[StreamInput], zone: str) -> StreamTimes:
         from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound

@@ -58,17 +58,17 @@ class Classes:
         Raises NotFactorisedError if columns that equal a third one need not equal each other: 1 = '1' and
         1 = '1.0'. Just two columns may have any types, since they are compared as before.
         """
-        found: dict[Column, list[Column]] = {}
+        class_of: dict[Column, list[Column]] = {}
         for term in filter(self.is_key, conjuncts(self.join.condition)):
             assert isinstance(term, Compare)
             assert isinstance(term.left, Column)
             assert isinstance(term.right, Column)
-            left, right = found.setdefault(term.left, [term.left]), found.setdefault(term.right, [term.right])
+            left, right = class_of.setdefault(term.left, [term.left]), class_of.setdefault(term.right, [term.right])
             if left is not right:
                 left.extend(right)
-                found.update(dict.fromkeys(right, left))
+                class_of.update(dict.fromkeys(right, left))
         place = {column: n for n, column in enumerate(self.owner)}
-        groups = {id(group): tuple(sorted(group, key=place.__getitem__)) for group in found.values()}
+        groups = {id(group): tuple(sorted(group, key=place.__getitem__)) for group in class_of.values()}
         for group in groups.values():
             kinds = {self.dtypes[column] for column in group}
             if len(group) > 2 and (None in kinds or (len(kinds) > 1 and not kinds <= set(INTEGERS))):

@@ -88,19 +88,19 @@ def _home(classes: Classes, term: Expression) -> tuple[int, Expression]:
 
 def _left_match(classes: Classes, number: int, match: Expression | None) -> tuple[LeftMatch, list[Expression]]:
     """How left input `number` matches, and the terms over it alone."""
-    own = set(classes.join.inputs[number].output_columns)
+    columns = set(classes.join.inputs[number].output_columns)
     pairs: list[tuple[Column, Column]] = []
     outer: list[Expression] = []
     inside: list[Expression] = []
     for term in conjuncts(match):
         if not is_movable(term):
             raise NotFactorisedError(f"the term {term} must be evaluated in its place")
-        pair = _pair(term, own)
+        pair = _pair(term, columns)
         if pair is not None:
             pairs.append(pair)
-        elif term.references and term.references <= own:
+        elif term.references and term.references <= columns:
             inside.append(term)
-        elif not term.references & own:
+        elif not term.references & columns:
             outer.append(term)
         else:
             raise NotFactorisedError(f"the term {term} needs rows of {classes.names(term)} together")

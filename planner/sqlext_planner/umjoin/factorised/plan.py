@@ -229,19 +229,19 @@ class _Fold:
         for edge in self.tree.children(number):
             wanted += edge.parent_columns
         keys = {column: column for column in wanted} | {
-            self.columns[whole]: own for whole, (home, own) in self.homes.items() if home == number
+            self.columns[whole]: local for whole, (home, local) in self.homes.items() if home == number
         }
-        kept = self._is_kept(number)
-        own = [
-            NamedExpr(partial.of_row() if kept else partial.of_rows(), _partial(place, number))
+        is_kept = self._is_kept(number)
+        partials = [
+            NamedExpr(partial.of_row() if is_kept else partial.of_rows(), _partial(place, number))
             for place, partial in enumerate(self.query.partials)
             if partial.owner == number
         ]
-        self._step("keep" if kept else "reduce", number, tuple(keys))
+        self._step("keep" if is_kept else "reduce", number, tuple(keys))
         named = [NamedExpr(expression, column) for column, expression in keys.items()]
-        if kept:
-            return Project((*named, *own), self.members.plans[number])
-        return _aggregate(named, [NamedExpr(rows(), _count(number)), *own], self.members.plans[number])
+        if is_kept:
+            return Project((*named, *partials), self.members.plans[number])
+        return _aggregate(named, [NamedExpr(rows(), _count(number)), *partials], self.members.plans[number])
 
     def _carried(self, number: int) -> tuple[Column, ...]:
         """The columns of pieces in the subtree of `number`."""
@@ -314,20 +314,20 @@ def counted(node: Aggregate) -> Aggregate | None:
     except NotFactorisedError:
         return None
     new_keys = tuple(key.substitute(partners) for key in keys)
-    found: list[NamedExpr] = []
+    new_items: list[NamedExpr] = []
     for item in items:
-        own = item.expression.substitute(partners)
+        expression = item.expression.substitute(partners)
         if item.expression not in keys:
-            new = weighted(own, classes.dtypes, COUNT)
+            new = weighted(expression, classes.dtypes, COUNT)
             if new is None:
                 return None
-            own = new
-        found.append(NamedExpr(own, item.column, span=item.span))
-    wanted = {column for item in (*new_keys, *found) for column in item.references} - {COUNT}
+            expression = new
+        new_items.append(NamedExpr(expression, item.column, span=item.span))
+    wanted = {column for item in (*new_keys, *new_items) for column in item.references} - {COUNT}
     payload = tuple(field.column for field in join.joined if field.column in wanted)
     if len({classes.owner[column] for column in payload}) == sum(kind in ("inner", "left") for kind in join.kinds):
         return None
-    return Aggregate(new_keys, None, tuple(found), replace(join, count=COUNT, payload=payload), span=node.span)
+    return Aggregate(new_keys, None, tuple(new_items), replace(join, count=COUNT, payload=payload), span=node.span)
 
 
 def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozenset[Column]:
@@ -338,12 +338,12 @@ def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozens
 def _partners(classes: Classes, read: frozenset[Column]) -> dict[Column, Column]:
     """For columns of a key class, the same value in another input: one with payload anyway, else the first with it."""
     fixed = {classes.owner[column] for column in read if column not in classes.of}
-    found: dict[Column, Column] = {}
+    partners: dict[Column, Column] = {}
     for column in sorted(read & classes.of.keys(), key=str):
         homes = [number for number in classes.inner if classes.same(column, number) is not None]
         home = next((number for number in homes if number in fixed), homes[0])
         fixed.add(home)
         partner = classes.same(column, home)
         if partner is not None and partner != column:
-            found[column] = partner
-    return found
+            partners[column] = partner
+    return partners

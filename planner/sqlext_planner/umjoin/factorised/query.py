@@ -182,23 +182,25 @@ def _partials(query: FactorisedQuery, call: FunctionCall) -> tuple[int, ...]:
     homes = query.classes.homes(value) if value.references else ((query.classes.inner[0], value),)
     if not homes:
         raise NotFactorisedError(f"{function}({value}) needs rows of {query.classes.names(value)} together")
-    owner, own = homes[0]
-    dtype = arithmetic_type(own, query.classes.dtypes)
-    absent = _absent(query.classes, own) if query.classes.join.kinds[owner] == "left" else None
+    owner, argument = homes[0]
+    dtype = arithmetic_type(argument, query.classes.dtypes)
+    absent = _absent(query.classes, argument) if query.classes.join.kinds[owner] == "left" else None
     if function != "avg":
         kinds: tuple[str, ...] = (function,)
     else:
         if dtype not in (*INTEGERS, *FLOATS):
-            raise NotFactorisedError(f"avg({own}): Spark rounds averages of {dtype or 'an unknown type'} on the way")
+            raise NotFactorisedError(
+                f"avg({argument}): Spark rounds averages of {dtype or 'an unknown type'} on the way"
+            )
         kinds = ("sum", "count")
-    found = []
+    places = []
     for kind in kinds:
-        partial = PartialAggregate(kind, own, owner, dtype, absent)  # type: ignore[arg-type]
+        partial = PartialAggregate(kind, argument, owner, dtype, absent)  # type: ignore[arg-type]
         partial.check()
         if partial not in query.partials:
             query.partials.append(partial)
-        found.append(query.partials.index(partial))
-    return tuple(found)
+        places.append(query.partials.index(partial))
+    return tuple(places)
 
 
 def _absent(classes: Classes, value: Expression) -> Expression | None:

@@ -89,22 +89,22 @@ class JoinTree:
 
 
 def join_tree(
-    classes: Classes, lefts: Sequence[LeftMatch], wanted: Sequence[Sequence[int]], rows: Sequence[float | None]
+    classes: Classes, lefts: Sequence[LeftMatch], values: Sequence[Sequence[int]], rows: Sequence[float | None]
 ) -> JoinTree:
     """The best of the trees with each inner input as its root.
 
-    `wanted` are the grouping expressions and DISTINCT arguments, each as the inputs that can compute it; `rows` the
-    sizes of the inputs. The best tree carries the fewest of the wanted values over the fewest edges; then it has the
+    `values` are the grouping expressions and DISTINCT arguments, each as the inputs that can compute it; `rows` the
+    sizes of the inputs. The best tree carries the fewest of the values over the fewest edges; then it has the
     fewest inputs between root and leaves (each of them is aggregated twice); then the biggest input as the root, which
     is joined to the reduced others and aggregated straight to the result. Raises NotFactorisedError for a cycle, and
     for left inputs that match with columns of several inputs.
     """
     shares = _shares(classes)
-    spanning = (_spanning(classes, root, shares) for root in _roots(classes, wanted, rows))
+    spanning = (_spanning(classes, root, shares) for root in _roots(classes, values, rows))
     trees = [_with_lefts(classes, tree, lefts) for tree in spanning]
 
     def cost(tree: JoinTree) -> tuple[float, float, float, int]:
-        carried = sum(min(tree.depths[number] for number in homes) for homes in wanted)
+        carried = sum(min(tree.depths[number] for number in homes) for homes in values)
         between = len({edge.parent for edge in tree.edges} - {tree.root})
         return carried, between, -(rows[tree.root] or 0), tree.root
 
@@ -131,14 +131,14 @@ Shares = Mapping[int, Mapping[int, int]]
 
 
 def _shares(classes: Classes) -> Shares:
-    found: dict[int, defaultdict[int, int]] = {number: defaultdict(int) for number in classes.inner}
+    shares: dict[int, defaultdict[int, int]] = {number: defaultdict(int) for number in classes.inner}
     for group in classes.members:
         owners = sorted({classes.owner[column] for column in group})
         for one in owners:
             for other in owners:
                 if one != other:
-                    found[one][other] += 1
-    return found
+                    shares[one][other] += 1
+    return shares
 
 
 def _spanning(classes: Classes, root: int, shares: Shares) -> JoinTree:

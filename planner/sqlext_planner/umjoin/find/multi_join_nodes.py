@@ -44,13 +44,13 @@ def get_multi_join_node(
     if known is not None:
         return known[1]
     group = groups.get(id(node))
-    found: LogicalPlan | None = None
+    rewritten: LogicalPlan | None = None
     if group is not None and group.root is node:
-        found = _create_multi_join_node_by_group(group, groups, visited)
-    if found is None:
-        found = node.map_children(lambda child: get_multi_join_node(child, groups, visited))
-    visited[id(node)] = (node, found)
-    return found
+        rewritten = _create_multi_join_node_by_group(group, groups, visited)
+    if rewritten is None:
+        rewritten = node.map_children(lambda child: get_multi_join_node(child, groups, visited))
+    visited[id(node)] = (node, rewritten)
+    return rewritten
 
 
 def _create_multi_join_node_by_group(
@@ -110,13 +110,13 @@ def _flatten_join(
         return flat
     side, other = (right, left) if kind == "right" else (left, right)
     flat = _flatten(side, group)
-    own = {column: column for column in other.output_columns}
+    identity = {column: column for column in other.output_columns}
     member: MemberKind = "left" if kind in ("left", "right") else "semi" if kind == "semi" else "anti"
-    match = tuple(term.substitute({**flat.columns, **own}) for term in terms)
+    match = tuple(term.substitute({**flat.columns, **identity}) for term in terms)
     addition = [_MultiJoinInput(other, member, match)]
     flat.inputs = addition + flat.inputs if kind == "right" else flat.inputs + addition
     if member == "left":
-        flat.columns = {**flat.columns, **own}
+        flat.columns = {**flat.columns, **identity}
     return flat
 
 
