@@ -81,13 +81,13 @@ class VariationalInference(Estimator):
             EstimatedAggregate.AVG: ("average",),
         }[self.aggregate]
         posteriors = [self._posterior(name, seen.get(name)) for name in names]
-        found = [posterior for posterior in posteriors if posterior is not None]
-        if len(found) < len(names):  # no pair, now or ever
+        known = [posterior for posterior in posteriors if posterior is not None]
+        if len(known) < len(names):  # no pair, now or ever
             return WindowGuess(math.nan if self.aggregate is EstimatedAggregate.AVG else 0.0, math.inf, 1.0)
-        value = math.prod(posterior.mean for posterior in found)
-        second = math.prod(posterior.mean**2 + posterior.variance for posterior in found)
-        variance = second - math.prod(posterior.mean**2 for posterior in found)
-        return WindowGuess(value, math.sqrt(max(0.0, variance)), min(posterior.freedom for posterior in found))
+        value = math.prod(posterior.mean for posterior in known)
+        second = math.prod(posterior.mean**2 + posterior.variance for posterior in known)
+        variance = second - math.prod(posterior.mean**2 for posterior in known)
+        return WindowGuess(value, math.sqrt(max(0.0, variance)), min(posterior.freedom for posterior in known))
 
     def _posterior(self, name: str, value: float | None) -> NormalGamma | None:
         prior = self._factors[name]

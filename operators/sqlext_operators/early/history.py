@@ -141,7 +141,7 @@ class Clustering(LearnedRecord):
         return self.distances / self.freedom if self.freedom else 1.0
 
     @property
-    def found(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether keys come in clusters, beyond chance."""
         excess = self.distances - self.freedom
         return self.dispersion > TOLERATED and excess > SIGNIFICANT * math.sqrt(self.variance)
@@ -205,7 +205,7 @@ class History(LearnedRecord):
     @property
     def trusted(self) -> bool:
         """Enough windows, keys without clusters, and intervals that were as wide as they had to be."""
-        clusters = self.left.clustering.found or self.right.clustering.found
+        clusters = self.left.clustering.is_significant or self.right.clustering.is_significant
         return self.windows >= ENOUGH and not clusters and self.judged.trusted
 
     def learn(self, window: EarlyWindow, final: KeyTotals) -> None:

@@ -247,10 +247,10 @@ def _rows(factor: Factor, arrived: int, side: SideHistory) -> Posterior:
     """The number of rows of one side in the whole window."""
     share = side.share
     whole = arrived / share
-    found = Posterior(factor.values.mean if factor.values.weights else whole, 0.0)
+    posterior = Posterior(factor.values.mean if factor.values.weights else whole, 0.0)
     for _ in range(2):  # the variance is first that of a usual window, then of one like this
         # of one row at least: that none has come does not mean that none will
-        level = max(found.mean, 1.0)
+        level = max(posterior.mean, 1.0)
         variance = level * (1 - share) / share + level**2 * side.variance / share**2
-        found = factor.posterior(whole, variance)
-    return Posterior(max(found.mean, float(arrived)), found.variance, found.conflict)
+        posterior = factor.posterior(whole, variance)
+    return Posterior(max(posterior.mean, float(arrived)), posterior.variance, posterior.conflict)

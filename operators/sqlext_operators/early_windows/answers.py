@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sqlext_operators.early.estimation import drawn, interval, normal_error, open_interval, t_quantile
 from sqlext_operators.early.windows import EstimatedAggregate, Floats, Ints
-from sqlext_operators.early_windows.learned import Learned, Seen, kept
+from sqlext_operators.early_windows.learned import Learned, Seen, forgetting_factor
 
 #: Numbers of rows never vary by less than this share of Poisson's variance, as far as one may know.
 _STEADIEST = 0.01
@@ -202,11 +202,11 @@ def estimated(
     there = aggregate.of(seen.rows, seen.sum)
     with np.errstate(all="ignore"):  # values may be NaN or infinite: such answers have no bounds
         if learned.shares.known:
-            found = _learned(aggregate, seen, learned, estimator, confidence)
+            answers = _learned(aggregate, seen, learned, estimator, confidence)
         else:
-            found = _first(aggregate, seen, estimator, confidence)
+            answers = _first(aggregate, seen, estimator, confidence)
     # SUM and AVG of nothing are NULL
-    known = np.isfinite(found.estimate) & ((seen.rows > 0) | (aggregate is EstimatedAggregate.COUNT))
+    known = np.isfinite(answers.estimate) & ((seen.rows > 0) | (aggregate is EstimatedAggregate.COUNT))
     exact = seen.complete & known
 
     def chosen(values: Floats, otherwise: Floats) -> Floats:
@@ -214,13 +214,13 @@ def estimated(
 
     nothing = np.full(len(there), np.nan)
     return RowAnswers(
-        chosen(found.estimate, there),
-        np.where(known & ~exact, found.added, 0.0),
-        chosen(found.lower, nothing),
-        chosen(found.upper, nothing),
-        np.where(exact, 1.0, found.coverage),
-        exact | (found.reliable & known),
-        found.memory,
+        chosen(answers.estimate, there),
+        np.where(known & ~exact, answers.added, 0.0),
+        chosen(answers.lower, nothing),
+        chosen(answers.upper, nothing),
+        np.where(exact, 1.0, answers.coverage),
+        exact | (answers.reliable & known),
+        answers.memory,
     )
 
 
@@ -305,7 +305,7 @@ def learn(
     if expected > 0:
         distances = np.where(np.isfinite(early["poisson"]), final - early["mean"], 0.0) ** 2
         learned.unrest.add(float(np.sum(distances)) / expected)
-    keep = kept(len(bins))
+    keep = forgetting_factor(len(bins))
     if aggregate is not EstimatedAggregate.COUNT:
         _learn_values(learned, early, final, total, keep)
     learned.shares.learn(bins, new, final, keep)

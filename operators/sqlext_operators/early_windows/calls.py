@@ -39,7 +39,7 @@ class RowCall:
 def row_calls(spec: WindowUnionSpec) -> tuple[RowCall, ...]:
     """The calls of all windows, in the order of their results. Raises ValueError for what is not estimated: other
     functions, and windows that count rows."""
-    found = []
+    calls = []
     for place, window in enumerate(spec.windows):
         if not is_estimated(window.frame):
             raise ValueError(f"no sum over time: {window.frame}")
@@ -47,8 +47,8 @@ def row_calls(spec: WindowUnionSpec) -> tuple[RowCall, ...]:
             if call.constants or call.filtered or len(call.args) > 1:
                 raise ValueError(f"not estimated: {call}")
             arg = call.args[0] if call.args else None
-            found.append(RowCall(place, EstimatedAggregate(call.function), arg, call.output))
-    return tuple(found)
+            calls.append(RowCall(place, EstimatedAggregate(call.function), arg, call.output))
+    return tuple(calls)
 
 
 def is_estimated(frame: Frame) -> bool:

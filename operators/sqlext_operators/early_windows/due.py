@@ -25,7 +25,7 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import FAR
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.frames import has_own
+from sqlext_operators.window.frames import has_current_row
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call
 from sqlext_operators.window.stream_state import POSITION, TimedRows, WindowState
@@ -77,13 +77,13 @@ class DueRows:
         for part, due in marked:
             if keys and due.any():
                 codes.encode([take_rows(part.batch, np.flatnonzero(due)).column(name) for name in keys])
-        found = []
+        parts = []
         for part, due in marked:
             known = of_keys(part, codes, keys)
             if known is not None:
                 due = due[np.isin(part.positions, known.positions)]
-                found.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
-        return Due(tuple(found), codes)
+                parts.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
+        return Due(tuple(parts), codes)
 
     def _is_due(self, part: TimedRows) -> Bools:
         is_new = part.positions >= self.since << _CHUNK_BITS
@@ -134,7 +134,7 @@ class Recent:
 
     times: Ints
     new: Mapping[str, FrameTotals]
-    own: Mapping[str, FrameTotals]
+    current: Mapping[str, FrameTotals]
 
 
 def recent(
@@ -163,13 +163,13 @@ def recent(
     order = np.argsort(_ints(batch, POSITION))
     times = _ints(batch, _TIME)[order]
     is_new = times >= watermark
-    own, new = {}, {}
+    current, new = {}, {}
     for call in calls:
-        inside = has_own(operator.window.windows[call.place].frame)
-        own[call.output] = _own(batch, call, order, inside=inside)
+        inside = has_current_row(operator.window.windows[call.place].frame)
+        current[call.output] = _current_totals(batch, call, order, inside=inside)
         there = FrameTotals(*(_floats(batch, name)[order] for name in _results(call)))
-        new[call.output] = there.less(_where(own[call.output], is_new))
-    return Recent(times, new, own)
+        new[call.output] = there.less(_where(current[call.output], is_new))
+    return Recent(times, new, current)
 
 
 def _counted(operator: WindowOperatorSpec, calls: Sequence[RowCall]) -> WindowOperatorSpec:
@@ -223,29 +223,29 @@ def _numbers(operator: WindowOperatorSpec, calls: Sequence[RowCall], part: Timed
     """The columns that the counting operator reads."""
     batch, is_new = part.batch, part.times >= watermark
     order = operator.sequence.order
-    found = {name: batch.column(name) for name in (*operator.sequence.keys, *((order,) if order else ()))}
-    found[_TIME] = pa.array(part.times)
+    columns = {name: batch.column(name) for name in (*operator.sequence.keys, *((order,) if order else ()))}
+    columns[_TIME] = pa.array(part.times)
     ones = np.ones(len(part.times), np.int64)
     for call in calls:
         if call.arg is None:
-            found[f"{_COUNTED}*"] = to_array(ones, is_new, pa.int64())
+            columns[f"{_COUNTED}*"] = to_array(ones, is_new, pa.int64())
             continue
         column = batch.column(call.arg)
         mask = valid_mask(column)
         valid: Bools = np.ones(len(ones), np.bool_) if mask is None else mask
-        found[_COUNTED + call.arg] = to_array(ones, valid & is_new, pa.int64())
-        found[_valid(call.arg)] = pa.array(valid.astype(np.float64))
+        columns[_COUNTED + call.arg] = to_array(ones, valid & is_new, pa.int64())
+        columns[_valid(call.arg)] = pa.array(valid.astype(np.float64))
         if call.aggregate is not EstimatedAggregate.COUNT:
             values = np.where(valid, fixed_width(column), 0).astype(np.float64)
             with np.errstate(over="ignore"):
                 squares = values * values
-            found[_OWN + call.arg] = pa.array(values)
-            found[_SUMMED + call.arg] = to_array(values, valid & is_new, pa.float64())
-            found[_SQUARED + call.arg] = to_array(squares, valid & is_new, pa.float64())
-    return pa.RecordBatch.from_pydict(found)
+            columns[_OWN + call.arg] = pa.array(values)
+            columns[_SUMMED + call.arg] = to_array(values, valid & is_new, pa.float64())
+            columns[_SQUARED + call.arg] = to_array(squares, valid & is_new, pa.float64())
+    return pa.RecordBatch.from_pydict(columns)
 
 
-def _own(batch: pa.RecordBatch, call: RowCall, order: Ints, *, inside: bool) -> FrameTotals:
+def _current_totals(batch: pa.RecordBatch, call: RowCall, order: Ints, *, inside: bool) -> FrameTotals:
     zeros = np.zeros(len(order))
     if not inside:
         return FrameTotals(zeros, zeros, zeros)
@@ -281,16 +281,16 @@ def _floats(batch: pa.RecordBatch, name: str) -> Floats:
     return found
 
 
-def seen_of(batch: pa.RecordBatch, call: RowCall, found: Recent, lengths: Lengths, bins: Ints) -> Seen:
-    """What is known of the frames of the due rows for a call: `batch` is about all of their rows, `found` about the
-    new ones."""
+def seen_of(batch: pa.RecordBatch, call: RowCall, recent_rows: Recent, lengths: Lengths, bins: Ints) -> Seen:
+    """What is known of the frames of the due rows for a call: `batch` is about all of their rows, `recent_rows` about
+    the new ones."""
     rows, total = totals_of(batch, call)
-    own, new = found.own[call.output], found.new[call.output]
+    current, new = recent_rows.current[call.output], recent_rows.new[call.output]
     return Seen(
-        own.rows,
-        own.sum,
-        rows - own.rows - new.rows,
-        total - own.sum - new.sum,
+        current.rows,
+        current.sum,
+        rows - current.rows - new.rows,
+        total - current.sum - new.sum,
         new.rows,
         new.sum,
         new.squares,

@@ -208,13 +208,13 @@ class Learned:
     @staticmethod
     def restored(state: Mapping[str, Any]) -> Learned:
         """What has the state."""
-        found = Learned(int(state["steps"]), judged=PastErrors.restored(state["judged"]))
-        found.shares = Shares(np.array(state["shares"]["early"]), np.array(state["shares"]["final"]))
-        for name, ratio in found._ratios().items():
+        learned = Learned(int(state["steps"]), judged=PastErrors.restored(state["judged"]))
+        learned.shares = Shares(np.array(state["shares"]["early"]), np.array(state["shares"]["final"]))
+        for name, ratio in learned._ratios().items():
             ratio.part, ratio.whole = state[name]
-        for name in found._moments():
-            setattr(found, name, Moments.restored(state[name]))
-        return found
+        for name in learned._moments():
+            setattr(learned, name, Moments.restored(state[name]))
+        return learned
 
     def _ratios(self) -> dict[str, Ratio]:
         return {"rate": self.rate, "mean": self.mean, "square": self.square, "within": self.within}
@@ -223,6 +223,6 @@ class Learned:
         return {"scatter": self.scatter, "unrest": self.unrest, "drift": self.drift}
 
 
-def kept(rows: int) -> float:
+def forgetting_factor(rows: int) -> float:
     """How much of the past counts when so many rows are learned from."""
     return 1 - FORGETTING * min(1.0, rows / _MANY)

@@ -267,19 +267,21 @@ class EarlyWindowStream:
         order = np.argsort(positions)
         batch, positions = batch.take(pa.array(order)), positions[order]
         last = due.span[1] + self._ahead
-        found = recent(self._spec.windows.operator, self._spec.calls, self._windows.state(store), due, stable, last)
+        recent_rows = recent(
+            self._spec.windows.operator, self._spec.calls, self._windows.state(store), due, stable, last
+        )
         columns = {name: batch.column(name) for name in self._operator.window.payload}
         bounds: dict[str, pa.Array] = {}
         memories = []
-        bins = moment.bins(found.times)
+        bins = moment.bins(recent_rows.times)
         for call, past, names in zip(self._spec.calls, learned, self._spec.bounds, strict=True):
             frame = self._operator.window.windows[call.place].frame
-            seen = seen_of(batch, call, found, Lengths.of(frame, found.times, moment), bins)
+            seen = seen_of(batch, call, recent_rows, Lengths.of(frame, recent_rows.times, moment), bins)
             answers = estimated(call.aggregate, seen, past, self._spec.estimator, self._spec.confidence)
             columns[call.output] = values_of(batch.column(call.output), answers)
             bounds |= dict(zip(names, bounds_of(answers), strict=True))
             memories.append(answers.memory)
-        records.add(positions, found.times, bins, memories)
+        records.add(positions, recent_rows.times, bins, memories)
         columns |= bounds
         columns[self._spec.phase] = pa.repeat(EARLY, batch.num_rows)
         return pa.RecordBatch.from_pydict(columns)

@@ -142,13 +142,13 @@ def _read_file(scan: ParquetScan, task: ParquetTask, first: int, coded: frozense
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
             counted("read", batch.num_rows)
-            kept = _filter(batch, scan.filters)
+            rows = _filter(batch, scan.filters)
             columns = [
-                _column(kept, _of_task(name, task), kind, first, coded)
+                _column(rows, _of_task(name, task), kind, first, coded)
                 for name, kind in zip(scan.columns, scan.types, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-            first += kept.num_rows
+            first += rows.num_rows
 
 
 def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> Iterator[pa.RecordBatch]:

@@ -180,15 +180,15 @@ class Keyed:
 
 
 def placed_routes(
-    found: PlacedRows, part: Part, batch: pa.RecordBatch, keyed: Keyed, partitions: int, *, keep: bool
+    placed: PlacedRows, part: Part, batch: pa.RecordBatch, keyed: Keyed, partitions: int, *, keep: bool
 ) -> Routes:
     """Routes of a batch's rows; `part` and `keep` as in `PlacedRouter`.
 
     Raises ValueError if there are fewer partitions than the placement has.
     """
-    found.check(partitions)
+    placed.check(partitions)
     without = keyed.without
-    owners = None if part == "copies" else found.owners(keyed.hashes, batch, keyed.times)
+    owners = None if part == "copies" else placed.owners(keyed.hashes, batch, keyed.times)
     if part == "owned":
         assert owners is not None
         if without is None:
@@ -197,7 +197,7 @@ def placed_routes(
             return Routes(np.where(without, in_turn(len(without), partitions), owners.pids))
         rows = np.flatnonzero(~without)
         return Routes(owners.pids[rows], rows)
-    copies = found.copies(keyed.hashes, keyed.times, copies_at_once(batch))
+    copies = placed.copies(keyed.hashes, keyed.times, copies_at_once(batch))
     is_copy = None if owners is None else copies.places != owners.places[copies.rows]
     pids, rows = copies.pids, copies.rows
     if without is not None:

@@ -293,15 +293,15 @@ class StatefulOperator:
         """Write the list of chunks and register the timer. Spark deletes a timer after its handler: one that stays
         has another time."""
         wakes = self._operator.wakes_at(store)
-        wanted = None if wakes is None else -(-(wakes + self._spec.delay) // self._spec.ticks_per_ms)
-        if timer != wanted:
+        due = None if wakes is None else -(-(wakes + self._spec.delay) // self._spec.ticks_per_ms)
+        if timer != due:
             if timer is not None:
                 self._handle.deleteTimer(timer)
-            if wanted is not None:
-                self._handle.registerTimer(wanted)
+            if due is not None:
+                self._handle.registerTimer(due)
         index = store.index()
         store.written_bytes += len(index)
-        meta = (FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, wanted, placement)
+        meta = (FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, due, placement)
         self._meta.update((*meta, _digest(meta, index) + index))
 
 
@@ -324,16 +324,16 @@ def _digest(meta: Sequence[object], index: bytes) -> bytes:
 def _placement_of(new: Sequence[Block], before: int) -> int | None:
     """The number of the placement that the new rows were routed by; None without any, or on streams that have none.
     `before` is the number of the last one that the bucket has seen."""
-    found = {block.placed for block in new if block.placed is not None}
-    if not found:
+    numbers = {block.placed for block in new if block.placed is not None}
+    if not numbers:
         return None
-    if len(found) > 1:
+    if len(numbers) > 1:
         raise TaskError(
             "a part of the micro-batch was routed again after its keys had got other places",
             "start the query again: it goes on from its checkpoint, and does the micro-batch again as a whole",
             condition="stream-state-damaged",
         )
-    placed = found.pop()
+    placed = numbers.pop()
     if placed < before:
         raise TaskError(
             f"the keys of the stream have places of number {placed}, and its state has those of number {before}",

@@ -130,13 +130,13 @@ def admitted(
     timeless = times == NULL_ORDER
     late = ~timeless & (times < watermark) if watermark is not None else np.zeros_like(timeless)
     rows = np.flatnonzero(~(timeless | late))
-    found = Admitted(batch, rows, times[rows], np.flatnonzero(late & own), np.flatnonzero(timeless & own))
+    split = Admitted(batch, rows, times[rows], np.flatnonzero(late & own), np.flatnonzero(timeless & own))
     progress.rows += int(np.count_nonzero(own))
-    progress.late += len(found.late)
-    progress.timeless += len(found.timeless)
-    if fails and (len(found.late) or len(found.timeless)):
-        raise late_error(len(found.late), len(found.timeless))
-    return found
+    progress.late += len(split.late)
+    progress.timeless += len(split.timeless)
+    if fails and (len(split.late) or len(split.timeless)):
+        raise late_error(len(split.late), len(split.timeless))
+    return split
 
 
 def cut_by_time(times: Int64s, span: int | None) -> Iterator[tuple[int, int]]:
@@ -185,7 +185,7 @@ def check_size(store: ChunkStore, operator: StreamOperator, limit: int) -> None:
 
 def largest_key(store: ChunkStore, operator: StreamOperator) -> tuple[str, int] | None:
     """The key with the most rows of one kind of chunks, as text, and these rows; None without keys."""
-    found: dict[int, pa.Table] = {}
+    counts_by_kind: dict[int, pa.Table] = {}
     for chunk in store.all():
         places = operator.keys(chunk.kind)
         if places and chunk.rows:
@@ -193,12 +193,12 @@ def largest_key(store: ChunkStore, operator: StreamOperator) -> tuple[str, int] 
             names = [f"k{n}" for n in range(len(places))]
             keys = pa.table([batch.column(place) for place in places], names=names)
             counts = keys.group_by(names).aggregate([([], "count_all")]).rename_columns([*names, "rows"])
-            before = found.get(chunk.kind)
+            before = counts_by_kind.get(chunk.kind)
             if before is not None:
                 both = pa.concat_tables([before, counts])
                 counts = both.group_by(names).aggregate([("rows", "sum")]).rename_columns([*names, "rows"])
-            found[chunk.kind] = counts
-    most = [table.sort_by([("rows", "descending")]).slice(0, 1).to_pylist()[0] for table in found.values()]
+            counts_by_kind[chunk.kind] = counts
+    most = [table.sort_by([("rows", "descending")]).slice(0, 1).to_pylist()[0] for table in counts_by_kind.values()]
     if not most:
         return None
     *keys, rows = max(most, key=lambda row: int(row["rows"])).values()

@@ -93,13 +93,13 @@ class CountedInputs:
         if not hashes:
             return (0,) * inputs, ()
         every, tag = np.concatenate(hashes), np.concatenate(tags)
-        found, first, code = np.unique(every, return_index=True, return_inverse=True)
-        counts = np.bincount(code * inputs + tag, minlength=len(found) * inputs).reshape(-1, inputs)
+        distinct, first, code = np.unique(every, return_index=True, return_inverse=True)
+        counts = np.bincount(code * inputs + tag, minlength=len(distinct) * inputs).reshape(-1, inputs)
         starts = np.cumsum([0, *map(len, hashes)])
         rows = counts.sum(axis=1)
         most = np.argsort(-rows, kind="stable")[:MOST_KEYS]
         most = most[rows[most] >= LEAST_SHARE * len(every)]
-        counted = (CountedKey(int(found[n]), _name(batches, starts, int(first[n])), _ints(counts[n])) for n in most)
+        counted = (CountedKey(int(distinct[n]), _name(batches, starts, int(first[n])), _ints(counts[n])) for n in most)
         return _ints(np.bincount(tag, minlength=inputs)), tuple(counted)
 
     def _place(self, tag: int) -> int:
@@ -207,13 +207,13 @@ class StreamRouter:
             routes = np.unique(np.concatenate([copies.rows * partitions + copies.pids for copies in found]))
             rows, pids = routes // partitions, (routes % partitions).astype(np.int32)
         if done is not None:
-            kept = rows < done
-            rows, pids = rows[kept], pids[kept]
+            mask = rows < done
+            rows, pids = rows[mask], pids[mask]
         is_copy = pids != owners[rows]
         without = None if self.null_safe is None else null_keys(keys, self.null_safe)
         if without is not None:
-            kept = ~(is_copy & without[rows])
-            rows, pids, is_copy = rows[kept], pids[kept], is_copy[kept]
+            mask = ~(is_copy & without[rows])
+            rows, pids, is_copy = rows[mask], pids[mask], is_copy[mask]
         marks = pa.array(is_copy)
         return Routes(pids, rows, lambda _: {COPY: marks}, done)
 

@@ -37,14 +37,14 @@ def true_rows(condition: TaskExpression, columns: Columns, count: int) -> Bools:
 def evaluate(expression: TaskExpression, columns: Columns, count: int) -> pa.Array:
     """The expression's values of `count` rows, in its type. Raises RowOverflowError for a row whose computation
     overflows where it is `checked`, unless an AND or OR is decided before it."""
-    found = _Evaluation(columns, count).of(expression)
-    if found.failed is not None and found.failed.any():
+    result = _Evaluation(columns, count).of(expression)
+    if result.failed is not None and result.failed.any():
         raise RowOverflowError(
             "a whole number that a condition computes does not fit its type",
             "cast an operand to a wider type, such as bigint or decimal(38,0)",
             condition="overflow",
         )
-    return found.array
+    return result.array
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class _Evaluation:
             case TaskConstant(value, kind):
                 return _CheckedValues(pa.repeat(pa.scalar(value, kind), self.count))
             case Widened(operand, kind):
-                found = self.of(operand)
-                return _CheckedValues(pc.cast(found.array, kind, safe=False), found.failed)
+                values = self.of(operand)
+                return _CheckedValues(pc.cast(values.array, kind, safe=False), values.failed)
             case TaskNot(operand):
-                found = self.of(operand)
-                return _CheckedValues(pc.invert(found.array), found.failed)
+                values = self.of(operand)
+                return _CheckedValues(pc.invert(values.array), values.failed)
             case IsNull(operand):
-                found = self.of(operand)
-                return _CheckedValues(pc.is_null(found.array), found.failed)
+                values = self.of(operand)
+                return _CheckedValues(pc.is_null(values.array), values.failed)
             case TaskAnd(terms):
                 return self._connected(terms, pc.and_kleene, False)
             case TaskOr(terms):
@@ -91,15 +91,15 @@ class _Evaluation:
         self, terms: tuple[TaskExpression, ...], connect: Callable[[pa.Array, pa.Array], pa.Array], decided: bool
     ) -> _CheckedValues:
         """AND or OR: a term behind one with the value `decided` counts for nothing."""
-        found = self.of(terms[0])
+        result = self.of(terms[0])
         for term in terms[1:]:
             more = self.of(term)
             failed = more.failed
             if failed is not None:
-                known = _mask(found.array, null=not decided)
+                known = _mask(result.array, null=not decided)
                 failed = failed & (known != decided)
-            found = _CheckedValues(connect(found.array, more.array), _either(found.failed, failed))
-        return found
+            result = _CheckedValues(connect(result.array, more.array), _either(result.failed, failed))
+        return result
 
     def _computed(self, expression: TaskArithmetic) -> _CheckedValues:
         ours, theirs = self.of(expression.left), self.of(expression.right)
@@ -161,17 +161,17 @@ def _quotient(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
     zero = pc.equal(right, pa.scalar(0, right.type))
     divisor = pc.if_else(zero, pa.scalar(1, right.type), right)
     if sign == "/":
-        found = pc.divide(left, divisor)
+        quotient = pc.divide(left, divisor)
     elif pa.types.is_floating(left.type):
         # NULLs are NaN here; the mask below makes them NULL again
         with np.errstate(invalid="ignore"):
             values = np.fmod(left.to_numpy(zero_copy_only=False), divisor.to_numpy(zero_copy_only=False))
-        found = pa.array(values.astype(left.type.to_pandas_dtype(), copy=False))
+        quotient = pa.array(values.astype(left.type.to_pandas_dtype(), copy=False))
     else:
         ours, theirs = _numbers(left), _numbers(divisor)
-        found = pa.array(np.where(theirs == -1, 0, np.fmod(ours, np.where(theirs == -1, 1, theirs))), left.type)
+        quotient = pa.array(np.where(theirs == -1, 0, np.fmod(ours, np.where(theirs == -1, 1, theirs))), left.type)
     unknown = pc.or_(pc.is_null(left), pc.fill_null(zero, True))
-    return pc.if_else(unknown, pa.scalar(None, left.type), found)
+    return pc.if_else(unknown, pa.scalar(None, left.type), quotient)
 
 
 def _overflows(sign: str, left: pa.Array, right: pa.Array, result: pa.Array) -> Bools:

@@ -84,7 +84,7 @@ def value_encoders(columns: Sequence[pa.Array]) -> tuple[list[Encoder], Callable
     for place, column in enumerate(columns):
         if not is_plain(column.type):
             ranked.setdefault(_family(column.type), []).append(place)
-    own: list[Encoder] = [plain_codes] * len(columns)
+    encoders: list[Encoder] = [plain_codes] * len(columns)
     others: dict[str, Encoder] = {}
     for family, places in ranked.items():
         kind = columns[places[0]].type
@@ -93,9 +93,9 @@ def value_encoders(columns: Sequence[pa.Array]) -> tuple[list[Encoder], Callable
         start = 0
         for place in places:
             end = start + len(columns[place])
-            own[place] = _constant(codes[start:end])
+            encoders[place] = _constant(codes[start:end])
             start = end
-    return own, lambda kind: plain_codes if is_plain(kind) else others[_family(kind)]
+    return encoders, lambda kind: plain_codes if is_plain(kind) else others[_family(kind)]
 
 
 def _units(kind: pa.DataType, shift: int | float) -> int:

@@ -48,13 +48,13 @@ class Condition:
 
 def split_equalities(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """The conditions with every ``=`` as ``<=`` and ``>=``."""
-    found: list[Condition] = []
+    inequalities: list[Condition] = []
     for condition in conditions:
         if condition.operator == "=":
-            found += [replace(condition, operator="<="), replace(condition, operator=">=")]
+            inequalities += [replace(condition, operator="<="), replace(condition, operator=">=")]
         else:
-            found.append(condition)
-    return tuple(found)
+            inequalities.append(condition)
+    return tuple(inequalities)
 
 
 def consequences(
@@ -83,10 +83,10 @@ def consequences(
                     changed = True
     lefts = {item.left for item in conditions} | set(left or ())
     rights = {item.right for item in conditions} | set(right or ())
-    found = [item for item in split_equalities(conditions) if item.shift]
+    implied = [item for item in split_equalities(conditions) if item.shift]
     for (x, y), strict in below.items():
         if x in lefts and y in rights:
-            found.append(Condition(x, "<" if strict else "<=", y))
+            implied.append(Condition(x, "<" if strict else "<=", y))
         elif x in rights and y in lefts:
-            found.append(Condition(y, ">" if strict else ">=", x))
-    return tuple(found)
+            implied.append(Condition(y, ">" if strict else ">=", x))
+    return tuple(implied)

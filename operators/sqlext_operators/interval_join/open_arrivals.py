@@ -59,14 +59,14 @@ class KeyIndex:
     ) -> Int64s:
         """int64[n], the id of a prepared row that has a row's keys, -1 if there is none. `alive` says by ids which rows
         count; None: all."""
-        found = np.full(rows.num_rows, -1)
+        matches = np.full(rows.num_rows, -1)
         new = StreamRows(self._join, "left", self._with_zeros("left", rows))
         index = HeldRows(self._join, "right", held, self._searches)
         for ours, theirs in index.pairs(new, self._buffers):
             ids = index.ids[theirs]
             kept = alive(ids) if alive is not None else slice(None)
-            found[ours[kept]] = ids[kept]
-        return found
+            matches[ours[kept]] = ids[kept]
+        return matches
 
     def codes(self, batches: Sequence[pa.RecordBatch]) -> list[Int64s]:
         """Dense codes of the keys of several batches together, one array for each."""
@@ -82,16 +82,16 @@ class OpenArrivals:
     """Takes the new rows of a side with an open period."""
 
     def __init__(self, spec: StreamJoin, side: Side, columns: pa.Schema) -> None:
-        own = spec.side(side)
-        assert own.open is not None
-        assert own.time is not None
+        side_spec = spec.side(side)
+        assert side_spec.open is not None
+        assert side_spec.time is not None
         self._spec, self._side, self._columns = spec, side, columns
-        self.period: OpenPeriod = own.open
-        self._time = own.time
+        self.period: OpenPeriod = side_spec.open
+        self._time = side_spec.time
         keys = spec.join.side(side).keys
         #: Open rows by what a closing row has, and periods with both ends by what an opening row has.
-        self.by_key = KeyIndex((*keys, *own.open.key))
-        self.by_start = KeyIndex((*keys, *own.open.key, own.open.start))
+        self.by_key = KeyIndex((*keys, *side_spec.open.key))
+        self.by_start = KeyIndex((*keys, *side_spec.open.key, side_spec.open.start))
 
     def take(
         self,
@@ -161,16 +161,16 @@ class OpenArrivals:
         """The rows whose keys may match."""
         own = self._spec.join.side(self._side)
         without = null_keys([rows.column(name) for name in own.keys], self._spec.join.null_safe)
-        kept = rows if without is None else take_rows(rows, np.flatnonzero(~without))
-        opening = kept.column(self.period.end).is_null()
+        matchable = rows if without is None else take_rows(rows, np.flatnonzero(~without))
+        opening = matchable.column(self.period.end).is_null()
         for name in self.period.key:
-            if any((kept.column(name).is_null().to_numpy(False)) & opening.to_numpy(False)):
+            if any((matchable.column(name).is_null().to_numpy(False)) & opening.to_numpy(False)):
                 raise RowError(
                     f"an opening row of the {self._side} side has no period key: {name} is NULL",
                     "name a column after BY that has a value in every row",
                     condition="open-period-rows",
                 )
-        return kept
+        return matchable
 
     def _inside(self, opened: pa.RecordBatch, both: pa.RecordBatch) -> Int64s:
         """int64[both], the new opening row with the same key, -1 if there is none."""

@@ -93,29 +93,31 @@ class OpenStream:
         side: Side,
         batches: Sequence[pa.RecordBatch],
         before: int | None,
-        own: _SideRows,
+        side_rows: _SideRows,
         progress: Progress,
         until: int,
     ) -> _ClosedArrivals:
         """Take in the new rows of a side, but for its new closed ones."""
-        if own.open is None or own.whole is None:
+        if side_rows.open is None or side_rows.whole is None:
             rows, _ = self._spec.in_time(side, batches, before, progress)
             no = np.zeros(rows.num_rows, np.bool_)
             return _ClosedArrivals(rows.select(self._terms.columns(side).names), no, [no] * self._terms.count)
-        state = own.open.state
-        found = self._arrivals[side].take(batches, before, progress, own.open.find, own.whole.find, state.take)
-        replaced = found.opens >= 0
+        state = side_rows.open.state
+        arrivals = self._arrivals[side].take(
+            batches, before, progress, side_rows.open.find, side_rows.whole.find, state.take
+        )
+        replaced = arrivals.opens >= 0
         matched = np.zeros(len(replaced), np.bool_)
-        matched[replaced] = state.matched.has(found.opens[replaced])
-        own.open.close(found.opens[replaced])
-        own.open.add(found.opened)
-        own.whole.add(found.whole, until)
+        matched[replaced] = state.matched.has(arrivals.opens[replaced])
+        side_rows.open.close(arrivals.opens[replaced])
+        side_rows.open.add(arrivals.opened)
+        side_rows.whole.add(arrivals.whole, until)
         least = -NEVER if before is None else before
-        ready = [replaced & (values <= least) for values in self._terms.ready(side, True, found.closed)]
+        ready = [replaced & (values <= least) for values in self._terms.ready(side, True, arrivals.closed)]
         if self._join.kind == "semi" and matched.any():  # these have come out
             kept = np.flatnonzero(~matched)
-            return _ClosedArrivals(take_rows(found.closed, kept), matched[kept], [values[kept] for values in ready])
-        return _ClosedArrivals(found.closed, matched, ready)
+            return _ClosedArrivals(take_rows(arrivals.closed, kept), matched[kept], [values[kept] for values in ready])
+        return _ClosedArrivals(arrivals.closed, matched, ready)
 
     def _closed(
         self, side: Side, arrived: dict[Side, _ClosedArrivals], rows: dict[Side, _SideRows], before: int
@@ -143,13 +145,13 @@ class OpenStream:
         self, side: Side, rows: dict[Side, _SideRows], before: int, until: int, now: int
     ) -> Iterator[pa.RecordBatch]:
         """Pairs of the rows that the watermark makes ready."""
-        own, other = rows[side], rows[other_side(side)]
+        ours, other = rows[side], rows[other_side(side)]
         for number in range(self._terms.count):
             other_free = self._terms.is_free(other_side(side), number)
             targets = {False: [other.open] if other_free else []}
             if self._terms.is_free(side, number):
                 targets[True] = [other.closed, *targets[False]]
-            for versions in own.versions():
+            for versions in ours.versions():
                 for target in targets.get(versions.is_open, ()):
                     if target is None or target.is_empty():
                         continue
@@ -181,7 +183,7 @@ class OpenStream:
             looking = StreamRows(self._terms.join(unknown), side, with_now)
             if self._buffers is None:
                 self._buffers = Buffers.of(self._output.pair_rows(ours, part.rows))
-            found = np.zeros(len(part), np.bool_)
+            targets_matched = np.zeros(len(part), np.bool_)
             for mine, theirs in part.pairs(looking, self._buffers, way):
                 if out is not None:
                     new = ~out[part.ids[theirs]]
@@ -189,11 +191,11 @@ class OpenStream:
                     if not len(mine):
                         continue
                 matched[mine] = True
-                found[theirs] = True
+                targets_matched[theirs] = True
                 if self._output.has_pairs:
                     left, right = ((ours, mine), (part.rows, theirs))[:: 1 if side == "left" else -1]
                     yield self._output.pairs(*left, *right)
-            yield from self._mark(other, part, np.flatnonzero(found))
+            yield from self._mark(other, part, np.flatnonzero(targets_matched))
         yield from self._mark(side, windows, places[matched])
 
     def _mark(self, side: Side, part: PreparedRows, places: Int64s) -> Iterator[pa.RecordBatch]:
@@ -228,17 +230,17 @@ class OpenStream:
         """When the next row is ready, or has to be decided, or the next chunk can go."""
         after = -NEVER if store.watermark is None else store.watermark
         rows = {side: self._rows(side, store) for side in SIDES}
-        found: list[int] = []
+        times: list[int] = []
         for side in SIDES:
             own, other = rows[side], rows[other_side(side)]
             for state in (own.closed.state, *([] if own.whole is None else [own.whole.state])):
                 wakes = state.wakes_at(after)
-                found += [] if wakes is None else [wakes]
+                times += [] if wakes is None else [wakes]
             for versions in own.versions():
                 if not versions.is_open and (other.open is None or other.open.is_empty()):
                     continue
-                found += [part.next_due(self._terms.count, after) for part in versions.parts()]
-        return min((one for one in found if one < NEVER), default=None)
+                times += [part.next_due(self._terms.count, after) for part in versions.parts()]
+        return min((one for one in times if one < NEVER), default=None)
 
     def expiry(self, store: ChunkStore) -> Expiry:
         """A period may be closed at any time."""

@@ -76,27 +76,27 @@ class OpenTerms:
     def searches(self, side: Side, is_open: bool) -> dict[Way, Search]:
         """How rows of a side that are open (or closed) are found by rows of the other side."""
         window = other_side(side)
-        found: dict[Way, Search] = {}
+        searches: dict[Way, Search] = {}
         for number, conditions in enumerate(self._alternatives):
             ways = [Way(number), Way(number, True)] if self.is_free(window, number) else [Way(number)]
             if is_open:
-                found |= {way: self._ready(side, way, {side}) for way in ways if self.is_free(side, number)}
+                searches |= {way: self._ready(side, way, {side}) for way in ways if self.is_free(side, number)}
                 continue
             periods = self.join(set()).alternative_periods(conditions)
-            found[Way(number)] = conditions, pass_of_windows(window, conditions, *periods)
+            searches[Way(number)] = conditions, pass_of_windows(window, conditions, *periods)
             if len(ways) > 1:
                 waiting = (self._against_now(side, number, waiting=True), *conditions)
                 item = pass_over(window, ready_column(side, number), waiting, *periods)
-                found[Way(number, waiting=True)] = waiting, item
-                found[ways[1]] = self._ready(side, ways[1], set())
-        return found
+                searches[Way(number, waiting=True)] = waiting, item
+                searches[ways[1]] = self._ready(side, ways[1], set())
+        return searches
 
     def ready(self, side: Side, is_open: bool, rows: pa.RecordBatch) -> list[Int64s]:
         """For each alternative, when rows that are all open (or closed) are ready, int64[n]; NEVER where no pair with
         an open row is decided."""
         period = self.spec.side(side).open
         known = StreamRows(self.join({side} if is_open else set()), side, rows)
-        found = []
+        ready_at = []
         for number in range(self.count):
             facing = self.is_free(other_side(side), number)
             least = np.full(len(known), -NEVER if (self.is_free(side, number) if is_open else facing) else NEVER)
@@ -104,17 +104,17 @@ class OpenTerms:
                 np.maximum(least, self._beyond(side, item, known), out=least)
             if is_open and period is not None:
                 np.maximum(least, _after(known, period.start, 0, True), out=least)
-            found.append(np.minimum(least, NEVER))
-        return found
+            ready_at.append(np.minimum(least, NEVER))
+        return ready_at
 
     def deaths(self, side: Side, rows: pa.RecordBatch) -> Int64s:
         """int64[n], the least watermark at which closed rows of a side find no new match: no row to come matches
         (`time_bounds`), and no open one of before, whose end is not below the watermark."""
         known = StreamRows(self.spec.join, side, rows)
         bounds, period = self.spec.bounds(side), self.spec.side(other_side(side)).open
-        found = np.full(len(known), -NEVER) if bounds is None else known.deaths(bounds)
+        deaths = np.full(len(known), -NEVER) if bounds is None else known.deaths(bounds)
         if period is None:
-            return found
+            return deaths
         ready = self.ready(side, False, rows)
         for number, conditions in enumerate(self.spec.join.alternatives):
             if self.is_free(other_side(side), number):
@@ -122,8 +122,8 @@ class OpenTerms:
             else:
                 periods = self.spec.join.alternative_periods(conditions)
                 last = known.death(conditions, time_bounds(side, conditions, (period.end,), *periods))
-            np.maximum(found, last, out=found)
-        return found
+            np.maximum(deaths, last, out=deaths)
+        return deaths
 
     def _side(self, side: Side, is_open: bool) -> IntervalSide:
         own, period = self.spec.join.side(side), self.spec.side(side).open

@@ -70,13 +70,13 @@ class PreparedRows:
 
     def next_due(self, alternatives: int, after: int) -> int:
         """The least watermark above `after` at which a row is ready; NEVER if there is none."""
-        found = NEVER
+        least = NEVER
         for number in range(alternatives):
             values = self._due(f"due {number}")
             place = int(np.searchsorted(values, after, "right"))
             if place < len(values):
-                found = min(found, int(values[place]))
-        return found
+                least = min(least, int(values[place]))
+        return least
 
     def mark(self, places: Int64s) -> Bools:
         """Remember that rows (without duplicates) have a match; says for which it is the first one."""
@@ -235,26 +235,26 @@ class Versions:
         )
 
     def _prepare(self, rows: pa.RecordBatch, ids: Int64s) -> pa.RecordBatch:
-        found: pa.RecordBatch | None = None
+        prepared_rows: pa.RecordBatch | None = None
         if self._searches:
             ready = self._terms.ready(self._side, self.is_open, rows)
             extended = rows
             for number, values in enumerate(ready):
                 extended = with_column(extended, ready_column(self._side, number), pa.array(values))
             join = self._terms.join({self._side} if self.is_open else set())
-            found = prepared(join, self._side, extended, ids, self._held_searches)
-            held = HeldRows(join, self._side, found, self._held_searches)
+            prepared_rows = prepared(join, self._side, extended, ids, self._held_searches)
+            held = HeldRows(join, self._side, prepared_rows, self._held_searches)
             due: dict[str, Int64s] = {}
             for number in range(len(ready)):
                 values = held.rows.column(ready_column(self._side, number)).to_numpy()
                 places = np.flatnonzero((values > -NEVER) & (values < NEVER))
                 places = places[np.argsort(values[places], kind="stable")]
                 due |= {f"due {number}": values[places], f"due rows {number}": places}
-            found = _beside(found, listed(due))
+            prepared_rows = _beside(prepared_rows, listed(due))
         if self._index is not None:
-            found = _beside(found, self._index.prepare(rows, ids), f"{_FIND} ")
-        assert found is not None
-        return found
+            prepared_rows = _beside(prepared_rows, self._index.prepare(rows, ids), f"{_FIND} ")
+        assert prepared_rows is not None
+        return prepared_rows
 
 
 class WholeKeys:

@@ -284,26 +284,26 @@ def completed(spec: CompletionSpec, partition: int, batches: Iterable[pa.RecordB
         if are_pairs and spec.payload:
             yield pa.RecordBatch.from_arrays(batch.columns[: spec.payload], names=list(spec.names))
             continue
-        kept = np.full(batch.num_rows, gives_pairs)
+        is_output = np.full(batch.num_rows, gives_pairs)
         matches = np.zeros(batch.num_rows, np.int64)
         places = np.flatnonzero(is_end)
         ended = -1 - numbers[places]
         of_right = (ended & 1).astype(np.bool_)
         has = np.where(of_right, matched[1].among(ended >> 1), matched[0].among(ended >> 1))
         matches[places] = has
-        kept[places] = True if spec.undecided else has == (spec.kind == "semi")
-        yield from _rows(spec, batch, np.flatnonzero(kept), matches)
+        is_output[places] = True if spec.undecided else has == (spec.kind == "semi")
+        yield from _rows(spec, batch, np.flatnonzero(is_output), matches)
 
 
-def _rows(spec: CompletionSpec, batch: pa.RecordBatch, kept: Rows, matches: Int64s) -> Iterator[pa.RecordBatch]:
-    if not len(kept):
+def _rows(spec: CompletionSpec, batch: pa.RecordBatch, places: Rows, matches: Int64s) -> Iterator[pa.RecordBatch]:
+    if not len(places):
         return
-    indices = pa.array(kept)
+    indices = pa.array(places)
     columns = [batch.column(place).take(indices) for place in range(spec.payload)]
     if spec.undecided:
-        columns += [batch.column(spec.payload + 1).take(indices), pa.array(matches[kept])]
+        columns += [batch.column(spec.payload + 1).take(indices), pa.array(matches[places])]
     if not columns:
-        yield rows_without_columns(len(kept))
+        yield rows_without_columns(len(places))
         return
     yield pa.RecordBatch.from_arrays(columns, names=list(spec.names))
 

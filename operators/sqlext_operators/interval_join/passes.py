@@ -169,13 +169,13 @@ def tightest(
 ) -> list[Condition]:
     """The bounds without those that follow from another one and the window side's own period."""
     period = left if side == "left" else right
-    kept = list(dict.fromkeys(bounds))
-    for item in tuple(kept):
-        for other in kept:
+    tight = list(dict.fromkeys(bounds))
+    for item in tuple(tight):
+        for other in tight:
             if other is not item and _follows(item, other, side, period):
-                kept.remove(item)
+                tight.remove(item)
                 break
-    return kept
+    return tight
 
 
 def _follows(item: Condition, other: Condition, side: Side, period: tuple[str, str] | None) -> bool:
@@ -205,16 +205,16 @@ def time_bounds(
     Two periods overlap if ``a < d AND c < b``. With the right time c, a left row [a, b) has the bound ``c < b``; with
     the right time d it has none, for a period that ends late may have begun before.
     """
-    found = list(consequences(conditions, left, right))
+    implied = list(consequences(conditions, left, right))
     theirs, other = (right, "right") if side == "left" else (left, "left")
     if theirs is not None and theirs[0] in times:  # start < end, and a bound with a shift on the end
         for item in split_equalities(conditions):
             if item.shift and getattr(item, other) == theirs[1]:
                 strict = "<" if item.is_lower else ">"
-                found.append(replace(item, operator=strict, **{other: theirs[0]}))  # type: ignore[arg-type]
+                implied.append(replace(item, operator=strict, **{other: theirs[0]}))  # type: ignore[arg-type]
     bounds: list[Condition] = []
     for time in times:
-        above = [item for item in found if getattr(item, other) == time and item.is_lower == (side == "right")]
+        above = [item for item in implied if getattr(item, other) == time and item.is_lower == (side == "right")]
         bounds += tightest(above, side, left, right)
     return tuple(bounds)
 

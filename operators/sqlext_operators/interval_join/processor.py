@@ -66,7 +66,7 @@ class IntervalJoinProcessor:
         encoders = {name: self._encoder_of(rows.column(name).type) for name in self._spec.side(other).values}
         coded = self._coded(other, rows, group, encoders)
         sides = {self._held: self._rows, other: coded}
-        wanted = {self._held: self._counts, other: counts}
+        match_counts = {self._held: self._counts, other: counts}
         exactly = self._spec.kind == "count"
         for conditions, passes in zip(self._spec.alternatives, self._spec.alternative_passes, strict=True):
             used = dict(zip(("left", "right"), values_used(conditions), strict=True))
@@ -75,9 +75,9 @@ class IntervalJoinProcessor:
                 names = (used[item.window], used[probe])
                 matches = PassMatches(item, sides[item.window], sides[probe], names, self._spec.algorithm)
                 if self._spec.residual is not None:
-                    yield from self._tested(matches, item.window, sides, wanted)
+                    yield from self._tested(matches, item.window, sides, match_counts)
                     continue
-                matches.add_counts(wanted[item.window], wanted[probe], exactly=exactly)
+                matches.add_counts(match_counts[item.window], match_counts[probe], exactly=exactly)
                 if self._output.has_pairs:
                     yield from self._pairs(matches, item.window, sides)
 

@@ -90,17 +90,17 @@ class CodedRows:
 
     def probes(self, name: str, used: frozenset[str]) -> Sorted:
         """Like `ordered`, for the copies in the tile of their value `name`."""
-        found = self.ordered(name, used)
+        copies = self.ordered(name, used)
         if self._tiles is None:
-            return found
+            return copies
         tiles, tile = self._tiles
-        own = tile[found.rows]
-        kept = (own == UNTILED) | (own == tiles.of(found.codes))
+        own = tile[copies.rows]
+        kept = (own == UNTILED) | (own == tiles.of(copies.codes))
         if kept.all():
-            return found
+            return copies
         before = np.zeros(len(kept) + 1, np.int64)
         np.cumsum(kept, out=before[1:])
-        return Sorted(found.rows[kept], found.codes[kept], before[found.starts])
+        return Sorted(copies.rows[kept], copies.codes[kept], before[copies.starts])
 
     def resorted(self, order: Sorted, name: str) -> tuple[Sorted, Int32s]:
         """(the rows of `order` by group and the value `name`, the place there of each place in `order`)."""

@@ -67,7 +67,7 @@ class IntervalStream:
         before = _before(store)
         dead = before if watermark is None else max(watermark, before)
         for side, rows in arrived.items():
-            yield from self._kept(side, rows, dead, states[side])
+            yield from self._retain(side, rows, dead, states[side])
         if watermark is None:
             return
         for side in SIDES:
@@ -119,7 +119,7 @@ class IntervalStream:
                 if self._join.kind == "semi":
                     yield from self._output.decided(other, take_rows(held.rows, first), np.ones(len(first), np.int64))
 
-    def _kept(self, side: Side, new: _ArrivedRows, dead: int, state: SideState) -> Iterator[pa.RecordBatch]:
+    def _retain(self, side: Side, new: _ArrivedRows, dead: int, state: SideState) -> Iterator[pa.RecordBatch]:
         """Write the new rows that may still match or have to be decided; give out those that are decided already."""
         alive = new.deaths > dead
         if self._join.decides(side):

@@ -172,13 +172,13 @@ class SideState:
         chunks = {chunk.no: chunk for chunk in self.chunks()}
         numbers, starts = np.unique(ids[order] >> 32, return_index=True)
         places = np.split((ids[order] & 0xFFFFFFFF).astype(np.int64), starts[1:]) if len(ids) else []
-        found = [
+        parts = [
             take_rows(self._read(chunks[no]).select(self._columns.names), part)
             for no, part in zip(numbers.tolist(), places, strict=True)
         ]
         back = np.empty(len(ids), np.int64)
         back[order] = np.arange(len(ids))
-        return take_rows(whole(self._columns, found), back)
+        return take_rows(whole(self._columns, parts), back)
 
     def undecided(self, after: int, until: int) -> Iterator[pa.RecordBatch]:
         """Rows that have died without a match, with after < death <= until."""
@@ -236,7 +236,7 @@ class SideState:
 
     def _write_runs(self, runs: Sequence[ChunkRun]) -> None:
         """Write the list of runs, with those taken together that are due, and without those that have died."""
-        kept: list[ChunkRun] = []
+        merged: list[ChunkRun] = []
         for run in runs:
             alive = self.alive(run)
             if 2 * sum(chunk.rows for chunk in alive) < run.rows:
@@ -244,20 +244,20 @@ class SideState:
                 if not alive:
                     continue
                 run = _run(alive)
-            while kept and kept[-1].rows < 2 * run.rows:
-                older = kept.pop()
+            while merged and merged[-1].rows < 2 * run.rows:
+                older = merged.pop()
                 self._forget(older)
                 self._forget(run)
                 run = _run([*self.alive(older), *self.alive(run)])
-            kept.append(run)
+            merged.append(run)
         for chunk in self._store.chunks(self._kind(_RUNS)):
             self._store.drop(chunk)
-        if kept:
+        if merged:
             columns = {
-                "name": pa.array([run.name for run in kept], pa.string()),
-                "chunks": pa.array([run.chunks for run in kept], pa.list_(pa.int64())),
-                "rows": pa.array([run.rows for run in kept], pa.int64()),
-                "high": pa.array([run.high for run in kept], pa.int64()),
+                "name": pa.array([run.name for run in merged], pa.string()),
+                "chunks": pa.array([run.chunks for run in merged], pa.list_(pa.int64())),
+                "rows": pa.array([run.rows for run in merged], pa.int64()),
+                "high": pa.array([run.high for run in merged], pa.int64()),
             }
             self._store.append(self._kind(_RUNS), 0, 0, pa.RecordBatch.from_pydict(columns))
 

@@ -196,19 +196,19 @@ class TileRouter:
         return Routes(pids[rows], rows)
 
     def _by_tile(self, tiles: Tiles, read: _HashedRows, most: int, partitions: int) -> Routes:
-        found = self._copies(tiles, read, most)
-        rows, tile = found.rows, found.tile
+        copies = self._copies(tiles, read, most)
+        rows, tile = copies.rows, copies.tile
         pids = self._partitions(read.hashes, rows, tile, partitions)
-        spread = found.lonely[rows]
+        spread = copies.lonely[rows]
         pids[spread] = in_turn(len(read.hashes), partitions)[rows[spread]]
-        alone = found.counts[rows] == 1
+        alone = copies.counts[rows] == 1
 
         def added(seq: int) -> dict[str, pa.Array]:
             numbers = 2 * (seq + rows) + int(self.side == "right")
             row = {ROW: pa.array(numbers, mask=alone)} if self.join.decides(self.side) else {}
             return {TILE: pa.array(tile)} | row
 
-        return Routes(pids, rows, added, max(1, len(found.counts)))
+        return Routes(pids, rows, added, max(1, len(copies.counts)))
 
     def _copies(self, tiles: Tiles, read: _HashedRows, most: int) -> _Copies:
         """At most about `most` copies, but those of one row at least."""

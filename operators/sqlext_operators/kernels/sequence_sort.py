@@ -21,13 +21,13 @@ _RADIX_BITS = 11
 @jit
 def first_rows(group: Int64s, rows: Int64s) -> None:
     """rows[g] = the first row of group g, for codes that are dense and in order of first appearance."""
-    found = 0
+    count = 0
     for i in range(len(group)):
-        if found == len(rows):
+        if count == len(rows):
             break
-        if group[i] == found:
-            rows[found] = i
-            found += 1
+        if group[i] == count:
+            rows[count] = i
+            count += 1
 
 
 @jit

@@ -177,10 +177,10 @@ def scan_last(
     size = least.shape[1] >> 1
     for i in range(len(low)):
         p = high[i] - 1
-        found = -1
+        last = -1
         while p >= low[i]:
             if _row_matches(operators, i, p, left, left_valid, right, right_valid):
-                found = p
+                last = p
                 break
             p -= 1
             while p >= low[i] and (p + 1) % BLOCK == 0:
@@ -194,4 +194,4 @@ def scan_last(
                     node >>= 1
                     blocks <<= 1
                 p -= blocks * BLOCK
-        out[i] = found
+        out[i] = last

@@ -90,7 +90,7 @@ def _ordered(
     spec: MultiwayJoinSpec, distinct: Sequence[int], bound: Sequence[int], classes: Iterable[int]
 ) -> tuple[int, ...]:
     members = [item for item in spec.inputs if item.kind in ("inner", "semi")]
-    wanted = {place for item in spec.inputs if item.payload for place in item.classes}
+    payload_classes = {place for item in spec.inputs if item.payload for place in item.classes}
     sharing = [sum(place in item.classes for item in members) for place in range(spec.classes)]
     chosen: list[int] = []
     rest = set(classes)
@@ -98,7 +98,7 @@ def _ordered(
         before = {*bound, *chosen}
         near = {place for item in members if before & set(item.classes) for place in item.classes} & rest
         chosen.append(
-            min(near or rest, key=lambda place: (place not in wanted, -sharing[place], distinct[place], place))
+            min(near or rest, key=lambda place: (place not in payload_classes, -sharing[place], distinct[place], place))
         )
         rest.remove(chosen[-1])
     return tuple(chosen)

@@ -151,12 +151,12 @@ def _rows_of(table: pa.Table, router: Router, cell: int, cells: int) -> pa.Recor
     whole = parts[0] if parts else pa.RecordBatch.from_pylist([], schema=table.schema)
     if cells == 1:
         return whole
-    kept = []
+    places = []
     at = 0
     while at < whole.num_rows:
         rest = whole.slice(at)
         routes = router.route(rest, cells)
         chosen = np.flatnonzero(routes.pids == cell)
-        kept.append(at + (chosen if routes.rows is None else routes.rows[chosen]))
+        places.append(at + (chosen if routes.rows is None else routes.rows[chosen]))
         at += rest.num_rows if routes.done is None else routes.done
-    return whole.take(pa.array(np.concatenate(kept))) if kept else whole
+    return whole.take(pa.array(np.concatenate(places))) if places else whole

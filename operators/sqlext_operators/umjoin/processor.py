@@ -58,15 +58,15 @@ class MultiwayJoin:
         low, high = np.empty((2, columns, _BINDINGS), np.int32)
         counts = np.empty(_BINDINGS, np.int64)
         out, out_counts = np.empty((columns, capacity), np.int32), np.empty(capacity, np.int64)
-        found = _BINDINGS
-        while found == _BINDINGS:
-            found = fill_bindings(self._tries.arrays, self._tries.state, self._emitted, low, high, counts)
-            if found:
-                checked_count(int(counts[:found].max()))
+        bindings = _BINDINGS
+        while bindings == _BINDINGS:
+            bindings = fill_bindings(self._tries.arrays, self._tries.state, self._emitted, low, high, counts)
+            if bindings:
+                checked_count(int(counts[:bindings].max()))
             state = np.zeros(columns + 2, np.int64)
-            while state[0] < found:
+            while state[0] < bindings:
                 made = fill_products(
-                    low, high, counts, found, not self._spec.count, self._tries.rows, state, out, out_counts
+                    low, high, counts, bindings, not self._spec.count, self._tries.rows, state, out, out_counts
                 )
                 yield self._output.batch(self._payloads, out[:, :made], out_counts[:made])
 

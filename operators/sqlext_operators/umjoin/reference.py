@@ -28,17 +28,17 @@ def multiway_join(spec: MultiwayJoinSpec, tables: Sequence[Sequence[Row]]) -> li
         if binding is None:
             continue
         matches = [[row for row in rows if _matches(item, row, binding)] for item, rows in inputs]
-        if any(item.kind == "semi" and not found for (item, _), found in zip(inputs, matches, strict=True)):
+        if any(item.kind == "semi" and not matching for (item, _), matching in zip(inputs, matches, strict=True)):
             continue
-        if any(item.kind == "anti" and found for (item, _), found in zip(inputs, matches, strict=True)):
+        if any(item.kind == "anti" and matching for (item, _), matching in zip(inputs, matches, strict=True)):
             continue
         rest = iter(chosen)
         parts: list[Sequence[Row | None]] = []
-        for (item, _), found in zip(inputs, matches, strict=True):
+        for (item, _), matching in zip(inputs, matches, strict=True):
             if item.kind == "inner":
                 parts.append([next(rest)])
             elif item.kind == "left":
-                parts.append(found or [None])
+                parts.append(matching or [None])
             else:
                 parts.append([None])
         for combination in itertools.product(*parts):

@@ -22,7 +22,7 @@ from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
 from sqlext_operators.umjoin.stream_members import InnerJoin, expanded, paired
-from sqlext_operators.umjoin.stream_reduce import Found, Reducer
+from sqlext_operators.umjoin.stream_reduce import InputRows, Reducer
 from sqlext_operators.umjoin.stream_state import Fresh, InputState
 
 
@@ -93,7 +93,7 @@ class MultiwayStream:
                 state.forget(watermark)
             state.merge()
         if watermark is not None:
-            kept = [wait for wait in self._spec.times.kept if wait is not None]
+            kept = [wait for wait in self._spec.times.retention if wait is not None]
             store.forget_derived(watermark - max(kept, default=0))
 
     def wakes_at(self, store: ChunkStore) -> int | None:
@@ -134,7 +134,7 @@ class MultiwayStream:
     def _inputs(self, store: ChunkStore) -> list[InputState]:
         spec = self._spec
         return [
-            InputState(tag, item, schema, spec.times.columns[tag], spec.times.kept[tag], store)
+            InputState(tag, item, schema, spec.times.columns[tag], spec.times.retention[tag], store)
             for tag, (item, schema) in enumerate(zip(spec.join.inputs, spec.schemas, strict=True))
         ]
 
@@ -172,27 +172,29 @@ class _Step:
 
     def _arrived(self) -> Iterator[pa.RecordBatch]:
         """Joined rows with a new row of an inner input."""
-        for found, rows in self._new_rows():
-            yield from self._shown(self._matching(found, rows, dict.fromkeys(self._members, True)))
+        for by_input, rows in self._new_rows():
+            yield from self._shown(self._matching(by_input, rows, dict.fromkeys(self._members, True)))
 
     def _first_matches(self, member: int) -> Iterator[pa.RecordBatch]:
         """Joined rows of old rows that have their first match in a semi input now, and one in each of the others. In
         those before it new matches count, so that a row that has several first matches comes out once."""
         new = self._fresh[member].batch
-        found = self._reducer.inner(member, new, frozenset())
-        if found is None:
+        by_input = self._reducer.inner(member, new, frozenset())
+        if by_input is None:
             return
-        old = self._reducer.member(found, member, new=False)
+        old = self._reducer.member(by_input, member, new=False)
         others = {other: other < member for other in self._members if other != member}
-        for rows in self._joined(found):
+        for rows in self._joined(by_input):
             first = self._inner.matched(rows, member, new) & ~self._inner.matched(rows, member, old)
-            yield from self._shown(self._matching(found, rows.filter(pa.array(first)), others))
+            yield from self._shown(self._matching(by_input, rows.filter(pa.array(first)), others))
 
-    def _matching(self, found: Mapping[int, Found], rows: pa.RecordBatch, semi: Mapping[int, bool]) -> pa.RecordBatch:
+    def _matching(
+        self, by_input: Mapping[int, InputRows], rows: pa.RecordBatch, semi: Mapping[int, bool]
+    ) -> pa.RecordBatch:
         """The joined rows with a match in each of these inputs, among its new rows too where `semi` says so."""
         for member, with_new in semi.items():
             if rows.num_rows:
-                others = self._reducer.member(found, member, new=with_new)
+                others = self._reducer.member(by_input, member, new=with_new)
                 rows = rows.filter(pa.array(self._inner.matched(rows, member, others)))
         return rows
 
@@ -200,9 +202,9 @@ class _Step:
 
     def _complete_new(self) -> Iterator[pa.RecordBatch]:
         """Joined rows with a new row for which all is complete already."""
-        for found, rows in self._new_rows():
+        for by_input, rows in self._new_rows():
             due, _ = self._inner.due(rows, self._spec.times.waited)
-            yield from self._decided(found, rows.filter(pa.array(due < self._now)))
+            yield from self._decided(by_input, rows.filter(pa.array(due < self._now)))
 
     def _complete_old(self) -> Iterator[pa.RecordBatch]:
         """Joined rows of old rows that are complete since the watermark has moved."""
@@ -213,20 +215,20 @@ class _Step:
             assert anchor is not None
             assert wait is not None
             waiting = self._inputs[anchor].between(self._before - wait, self._now - wait)
-            found = self._reducer.inner(anchor, waiting, frozenset()) if waiting.num_rows else None
-            for rows in self._joined(found) if found is not None else ():
+            by_input = self._reducer.inner(anchor, waiting, frozenset()) if waiting.num_rows else None
+            for rows in self._joined(by_input) if by_input is not None else ():
                 due, last = self._inner.due(rows, self._spec.times.waited)
                 now = (due >= self._before) & (due < self._now) & (last == member)
-                yield from self._decided(found or {}, rows.filter(pa.array(now)))
+                yield from self._decided(by_input or {}, rows.filter(pa.array(now)))
 
-    def _decided(self, found: Mapping[int, Found], rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _decided(self, by_input: Mapping[int, InputRows], rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows that joined rows become, all of whose matches are known."""
         inputs = self._spec.join.inputs
         left: dict[int, pa.RecordBatch] = {}
         for member in self._members:
             if not rows.num_rows:
                 return
-            others = self._reducer.member(found, member, new=True)
+            others = self._reducer.member(by_input, member, new=True)
             if inputs[member].kind == "left":
                 left[member] = others
             else:
@@ -236,19 +238,19 @@ class _Step:
 
     # Rows of the inner inputs
 
-    def _new_rows(self) -> Iterator[tuple[Mapping[int, Found], pa.RecordBatch]]:
+    def _new_rows(self) -> Iterator[tuple[Mapping[int, InputRows], pa.RecordBatch]]:
         """The joined rows of the inner inputs with a new row, with the inputs' rows that they may come from."""
         earlier: set[int] = set()
         for place in self._inner.places:
             if place in self._fresh:
-                found = self._reducer.inner(place, self._fresh[place].batch, earlier)
-                for rows in self._joined(found) if found is not None else ():
-                    yield found or {}, rows
+                by_input = self._reducer.inner(place, self._fresh[place].batch, earlier)
+                for rows in self._joined(by_input) if by_input is not None else ():
+                    yield by_input or {}, rows
             earlier.add(place)
 
-    def _joined(self, found: Mapping[int, Found]) -> Iterator[pa.RecordBatch]:
+    def _joined(self, by_input: Mapping[int, InputRows]) -> Iterator[pa.RecordBatch]:
         """The joined rows of the inner inputs."""
-        tables = self._inner.tables({place: found[place].rows for place in self._inner.places})
+        tables = self._inner.tables({place: by_input[place].rows for place in self._inner.places})
         for rows in MultiwayJoin(self._inner.spec, tables).batches(self._spec.batch_rows):
             kept = self._inner.bounded(rows)
             rows = rows if kept.all() else rows.filter(pa.array(kept))

@@ -56,14 +56,14 @@ class StreamTimes:
         first one, is from or to an input that is not inner."""
         size = len(self.columns)
         inner = [i for i in range(size) if self.kinds[i] == "inner"]
-        found: list[list[int | None]] = [[0 if i == j else None for j in range(size)] for i in range(size)]
+        distances: list[list[int | None]] = [[0 if i == j else None for j in range(size)] for i in range(size)]
         for bound in self.bounds:
-            found[bound.earlier][bound.later] = _least(found[bound.earlier][bound.later], bound.most)
+            distances[bound.earlier][bound.later] = _least(distances[bound.earlier][bound.later], bound.most)
         for k in inner:
             for i in range(size):
                 for j in range(size):
-                    found[i][j] = _least(found[i][j], _sum(found[i][k], found[k][j]))
-        return tuple(map(tuple, found))
+                    distances[i][j] = _least(distances[i][j], _sum(distances[i][k], distances[k][j]))
+        return tuple(map(tuple, distances))
 
     def span(self, anchor: int, i: int) -> TimeReach | None:
         """How far a row of input i may be from one of the anchor; None if that has no bound on one side."""
@@ -117,11 +117,11 @@ class StreamTimes:
         return None if anchor is None else self.after(anchor, member)
 
     @cached_property
-    def kept(self) -> tuple[int | None, ...]:
+    def retention(self) -> tuple[int | None, ...]:
         """For each input, how long after its time a row may still be in a new joined row; None: for ever."""
-        return tuple(self._kept(i) for i in range(len(self.columns)))
+        return tuple(self._retention_of(i) for i in range(len(self.columns)))
 
-    def _kept(self, i: int) -> int | None:
+    def _retention_of(self, i: int) -> int | None:
         if self.columns[i] is None:
             return None
         # rows to come that it is joined with, and joined rows with it, or that it matches, which wait for other inputs:

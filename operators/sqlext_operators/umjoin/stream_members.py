@@ -147,18 +147,18 @@ class InnerJoin:
     def _bounded_pairs(
         self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch, ours: Int64s, theirs: Int64s
     ) -> Bools:
-        kept = np.ones(len(ours), np.bool_)
+        within = np.ones(len(ours), np.bool_)
         bounds = [bound for bound in self.times.bounds if member in (bound.earlier, bound.later)]
         if not bounds:
-            return kept
+            return within
         times, name = dict(self.row_times(rows)), self.times.columns[member]
         member_times = order_values(others.column(name))
         for bound in bounds:
             if bound.later == member:
-                kept &= member_times[theirs] - times[bound.earlier][ours] <= bound.most
+                within &= member_times[theirs] - times[bound.earlier][ours] <= bound.most
             else:
-                kept &= times[bound.later][ours] - member_times[theirs] <= bound.most
-        return kept
+                within &= times[bound.later][ours] - member_times[theirs] <= bound.most
+        return within
 
     def matched(self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch) -> Bools:
         """Which joined rows have a match in the input `member`."""

@@ -27,8 +27,8 @@ _WORTH = 4
 
 
 @dataclass
-class Found:
-    """The rows found of an input, and the (least, greatest) of their times."""
+class InputRows:
+    """Rows of an input that may be joined, and the (least, greatest) of their times."""
 
     state: InputState
     rows: pa.RecordBatch
@@ -36,12 +36,12 @@ class Found:
     _hashes: dict[Classes, UInt64s] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: InputState, rows: pa.RecordBatch) -> Found:
+    def of(cls, state: InputState, rows: pa.RecordBatch) -> InputRows:
         """These rows of an input."""
         times = state.times(rows)
         return cls(state, rows, (int(times.min()), int(times.max())) if len(times) else (0, 0))
 
-    def wanted(self, classes: Classes) -> UInt64s:
+    def hashes(self, classes: Classes) -> UInt64s:
         """The hashes of the rows' keys, sorted, each once."""
         if classes not in self._hashes:
             self._hashes[classes] = np.unique(key_hashes(self.rows, self.state.keys(classes)))
@@ -57,36 +57,38 @@ class Reducer:
         self._fresh = fresh
         self._inner = [i for i, kind in enumerate(times.kinds) if kind == "inner"]
 
-    def inner(self, first: int, rows: pa.RecordBatch, with_new: Set[int]) -> dict[int, Found] | None:
+    def inner(self, first: int, rows: pa.RecordBatch, with_new: Set[int]) -> dict[int, InputRows] | None:
         """The rows of all inner inputs that may be joined with `rows` of the input `first`: old ones, of those in
         `with_new` the new ones too. None if one of them has none."""
-        found = {first: Found.of(self._inputs[first], rows)}
+        by_input = {first: InputRows.of(self._inputs[first], rows)}
         known: dict[tuple[int, Classes], Probe] = {}
         waiting = [i for i in self._inner if i != first]
         while waiting:
-            place, probe = self._next(found, waiting, known)
+            place, probe = self._next(by_input, waiting, known)
             waiting.remove(place)
-            found[place] = self._looked_up(found, place, self._old(found, place, probe), new=place in with_new)
-            if not found[place].rows.num_rows:
+            by_input[place] = self._looked_up(by_input, place, self._old(by_input, place, probe), new=place in with_new)
+            if not by_input[place].rows.num_rows:
                 return None
-        return found
+        return by_input
 
-    def member(self, found: Mapping[int, Found], place: int, *, new: bool, old: bool = True) -> pa.RecordBatch:
+    def member(self, by_input: Mapping[int, InputRows], place: int, *, new: bool, old: bool = True) -> pa.RecordBatch:
         """The rows of an input that is not inner that the rows found may match."""
-        inner = {i: item for i, item in found.items() if i in self._inner}
+        inner = {i: item for i, item in by_input.items() if i in self._inner}
         rows = self._old(inner, place, self._next(inner, [place], {})[1]) if old else None
         return self._looked_up(inner, place, rows, new=new).rows
 
-    def _looked_up(self, found: Mapping[int, Found], place: int, old: pa.RecordBatch | None, *, new: bool) -> Found:
+    def _looked_up(
+        self, by_input: Mapping[int, InputRows], place: int, old: pa.RecordBatch | None, *, new: bool
+    ) -> InputRows:
         """The rows of an input that match those found, among these old ones and the new ones."""
         state = self._inputs[place]
         parts = [] if old is None else [old]
         if new and place in self._fresh:
             parts.append(self._fresh[place].batch)
-        return Found.of(state, whole(state.schema, [self._narrowed(found, place, rows) for rows in parts]))
+        return InputRows.of(state, whole(state.schema, [self._narrowed(by_input, place, rows) for rows in parts]))
 
     def _next(
-        self, found: Mapping[int, Found], waiting: Sequence[int], known: dict[tuple[int, Classes], Probe]
+        self, by_input: Mapping[int, InputRows], waiting: Sequence[int], known: dict[tuple[int, Classes], Probe]
     ) -> tuple[int, Probe | None]:
         """The input to look at next, and its old rows: where the fewest match an input that was found. None: the inputs
         that are left have keys only of inputs that are not inner, or of one another; the one whose times are the
@@ -95,53 +97,53 @@ class Reducer:
         `known` are the probes so far, by input and classes. A new one is worth its time if it has far fewer hashes.
         """
         for place in waiting:
-            low, high = self._range(found, place)
-            for near, item in found.items():
+            low, high = self._range(by_input, place)
+            for near, item in by_input.items():
                 classes = self._shared(place, near)
                 before = known.get((place, classes))
-                if classes and (before is None or _WORTH * len(item.wanted(classes)) < before.wanted):
-                    known[place, classes] = self._inputs[place].index(classes).probe(item.wanted(classes), low, high)
+                if classes and (before is None or _WORTH * len(item.hashes(classes)) < before.hashes):
+                    known[place, classes] = self._inputs[place].index(classes).probe(item.hashes(classes), low, high)
         chosen = {place: [probe for (i, _), probe in known.items() if i == place] for place in waiting}
         best = {place: min(probes, key=lambda probe: probe.count) for place, probes in chosen.items() if probes}
         if not best:
-            ranges = {place: self._range(found, place) for place in waiting}
+            ranges = {place: self._range(by_input, place) for place in waiting}
             return min(waiting, key=lambda place: ranges[place][1] - ranges[place][0]), None
         place = min(best, key=lambda i: best[i].count)
         return place, best[place]
 
-    def _old(self, found: Mapping[int, Found], place: int, probe: Probe | None) -> pa.RecordBatch:
+    def _old(self, by_input: Mapping[int, InputRows], place: int, probe: Probe | None) -> pa.RecordBatch:
         """The old rows of a probe, or without one those whose times match the inputs found."""
         if probe is not None:
             return self._inputs[place].rows(probe.rows())
-        low, high = self._range(found, place)
+        low, high = self._range(by_input, place)
         return self._inputs[place].between(low, high + 1)
 
     def _shared(self, place: int, near: int) -> Classes:
         theirs = self._inputs[near].item.classes
         return tuple(c for c in self._inputs[place].item.classes if c in theirs)
 
-    def _range(self, found: Mapping[int, Found], place: int) -> tuple[int, int]:
+    def _range(self, by_input: Mapping[int, InputRows], place: int) -> tuple[int, int]:
         """The least and the greatest time that rows of an input may have."""
         low, high = -FAR, FAR
-        for near, item in found.items():
+        for near, item in by_input.items():
             back, ahead = self._times.after(place, near), self._times.after(near, place)
             low = low if back is None else max(low, item.times[0] - back)
             high = high if ahead is None else min(high, item.times[1] + ahead)
         return low, high
 
-    def _narrowed(self, found: Mapping[int, Found], place: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _narrowed(self, by_input: Mapping[int, InputRows], place: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of an input without those whose times, or keys of an input found, match nothing."""
-        low, high = self._range(found, place)
+        low, high = self._range(by_input, place)
         times = self._inputs[place].times(rows)
-        kept = (times >= low) & (times <= high)
-        least = {classes: item for near, item in found.items() if (classes := self._shared(place, near))}
-        for near, item in found.items():
+        matching = (times >= low) & (times <= high)
+        least = {classes: item for near, item in by_input.items() if (classes := self._shared(place, near))}
+        for near, item in by_input.items():
             classes = self._shared(place, near)
-            if classes and len(item.wanted(classes)) < len(least[classes].wanted(classes)):
+            if classes and len(item.hashes(classes)) < len(least[classes].hashes(classes)):
                 least[classes] = item
         for classes, item in least.items():
-            kept &= _is_in(key_hashes(rows, self._inputs[place].keys(classes)), item.wanted(classes))
-        return rows if kept.all() else take_rows(rows, np.flatnonzero(kept))
+            matching &= _is_in(key_hashes(rows, self._inputs[place].keys(classes)), item.hashes(classes))
+        return rows if matching.all() else take_rows(rows, np.flatnonzero(matching))
 
 
 def _is_in(values: UInt64s, known: UInt64s) -> npt.NDArray[np.bool_]:

@@ -46,24 +46,24 @@ class HashRun:
 
 @dataclass(frozen=True)
 class Probe:
-    """The rows of runs that have one of some hashes, as slices of each run's hashes: int64 first, int64 last. `wanted`
+    """The rows of runs that have one of some hashes, as slices of each run's hashes: int64 first, int64 last. `hashes`
     is the number of hashes, `count` that of rows."""
 
-    wanted: int
+    hashes: int
     count: int
     slices: tuple[tuple[HashRun, Int64s, Int64s], ...]
 
     def rows(self) -> list[tuple[Chunk, Int64s]]:
         """Chunks, each with the places of its rows in ascending order."""
-        found: list[tuple[Chunk, Int64s]] = []
+        places_by_chunk: list[tuple[Chunk, Int64s]] = []
         for run, first, last in self.slices:
             places = np.sort((run.hashes[_places(first, last)] & _PLACE).astype(np.int64))
             starts = np.cumsum([0, *(chunk.rows for chunk in run.chunks)])
             cuts = np.searchsorted(places, starts)
             for n, chunk in enumerate(run.chunks):
                 if cuts[n] < cuts[n + 1]:
-                    found.append((chunk, places[cuts[n] : cuts[n + 1]] - starts[n]))
-        return found
+                    places_by_chunk.append((chunk, places[cuts[n] : cuts[n + 1]] - starts[n]))
+        return places_by_chunk
 
 
 class KeyHashIndex:
@@ -80,16 +80,16 @@ class KeyHashIndex:
         self._high = high
         self._runs: list[HashRun] | None = None
 
-    def probe(self, wanted: UInt64s, low: int, high: int) -> Probe:
+    def probe(self, hashes: UInt64s, low: int, high: int) -> Probe:
         """The rows with one of the hashes (sorted, each once), of chunks that have times from `low` to `high`."""
         count = 0
         slices = []
         for run in self._all():
             if any(chunk.low <= high and chunk.high >= low for chunk in run.chunks):
-                first, last = np.empty((2, len(wanted)), np.int64)
-                count += find_slices(run.hashes, wanted, _PLACE, first, last)
+                first, last = np.empty((2, len(hashes)), np.int64)
+                count += find_slices(run.hashes, hashes, _PLACE, first, last)
                 slices.append((run, first, last))
-        return Probe(len(wanted), count, tuple(slices))
+        return Probe(len(hashes), count, tuple(slices))
 
     def _all(self) -> list[HashRun]:
         """Runs of all chunks: as few as there are bits in their number. Which chunks are in one follows from their own
@@ -152,18 +152,24 @@ class InputState:
     """The rows of the input number `tag`, in chunks of this kind.
 
     `schema` has the columns of the input on the wire, `time` is the one with the event time. Rows are kept until the
-    watermark is more than `kept` after their time; None: for ever.
+    watermark is more than `retention` after their time; None: for ever.
     """
 
     def __init__(
-        self, tag: int, item: MultiwayInput, schema: pa.Schema, time: str | None, kept: int | None, store: ChunkStore
+        self,
+        tag: int,
+        item: MultiwayInput,
+        schema: pa.Schema,
+        time: str | None,
+        retention: int | None,
+        store: ChunkStore,
     ) -> None:
         self.item = item
         self.time = time
         names = dict.fromkeys([*item.keys, *item.payload, *([time] if time is not None else [])])
         self.schema = pa.schema([schema.field(name) for name in names])
         self._tag = tag
-        self._kept = kept
+        self._retention = retention
         self._store = store
         self._indexes: dict[tuple[int, ...], KeyHashIndex] = {}
 
@@ -197,7 +203,7 @@ class InputState:
         order = np.argsort(fresh.times, kind="stable")
         times = fresh.times[order]
         batch = fresh.batch if (np.diff(order) == 1).all() else take_rows(fresh.batch, order)
-        for start, end in cut_by_time(times, self._kept):
+        for start, end in cut_by_time(times, self._retention):
             self._append(batch.slice(start, end - start), int(times[start]), int(times[end - 1]))
 
     def _append(self, batch: pa.RecordBatch, low: int, high: int) -> None:
@@ -206,7 +212,7 @@ class InputState:
     def index(self, classes: tuple[int, ...]) -> KeyHashIndex:
         """The old rows by the hash of their keys of these classes."""
         if classes not in self._indexes:
-            high = FAR if self._kept is None else None
+            high = FAR if self._retention is None else None
             self._indexes[classes] = KeyHashIndex(self._store, self._tag, self.schema.names, self.keys(classes), high)
         return self._indexes[classes]
 
@@ -235,14 +241,14 @@ class InputState:
 
     def next_time(self, start: int) -> int | None:
         """The least time of an old row that is not below `start`."""
-        found = []
+        least = []
         for chunk in (chunk for chunk in self.chunks if chunk.high >= start):
             if chunk.low >= start:
-                found.append(chunk.low)
+                least.append(chunk.low)
                 continue
             times = self.times(renamed(self._store.read(chunk), self.schema.names))
-            found.append(int(times[times >= start].min()))
-        return min(found, default=None)
+            least.append(int(times[times >= start].min()))
+        return min(least, default=None)
 
     def last(self, wait: int | None) -> int | None:
         """The least time that is more than `wait` after all rows that are kept: `FAR` if it has no end (None)."""
@@ -252,15 +258,15 @@ class InputState:
 
     def ends(self) -> int | None:
         """The least watermark at which a chunk can go."""
-        if self._kept is None:
+        if self._retention is None:
             return None
-        return min((chunk.high + self._kept + 1 for chunk in self.chunks), default=None)
+        return min((chunk.high + self._retention + 1 for chunk in self.chunks), default=None)
 
     def forget(self, watermark: int) -> None:
         """Drop the chunks that no row to come can be joined with."""
-        if self._kept is not None:
+        if self._retention is not None:
             for chunk in self.chunks:
-                if chunk.high + self._kept < watermark:
+                if chunk.high + self._retention < watermark:
                     self._store.drop(chunk)
 
     def merge(self) -> None:
@@ -285,6 +291,6 @@ class InputState:
             if len(chosen) < _FANOUT:
                 continue
             extent = max(chunk.high for chunk in chosen) - min(chunk.low for chunk in chosen)
-            if self._kept is None or extent <= self._kept // _SPAN:
+            if self._retention is None or extent <= self._retention // _SPAN:
                 return chosen
         return None

@@ -225,11 +225,11 @@ class _Slots:
         count = len(self._slots)
         parent, first, last, ends = np.array(self._slots, np.int64).reshape(count, 4).T.copy()
         columns, first_row, last_row = np.array(self._columns, np.int64).reshape(-1, 3).T.copy()
-        members = [[slot for _, _, slot in sorted(found)] for found in self._members]
-        stable = [len(found) == 2 and found[0][0] != found[1][0] for found in self._members]
+        members = [[slot for _, _, slot in sorted(holders)] for holders in self._members]
+        stable = [len(holders) == 2 and holders[0][0] != holders[1][0] for holders in self._members]
         where = [values if is_stable else 0 for values, is_stable in zip(self._values, stable, strict=True)]
-        found = np.zeros(count, np.int64)
-        found[[slot for slots in members for slot in slots]] = 1
+        present = np.zeros(count, np.int64)
+        present[[slot for slots in members for slot in slots]] = 1
         tries = TrieArrays(
             values,
             starts,
@@ -255,7 +255,7 @@ class _Slots:
         indexed[:] = -1
         search = np.zeros(3, np.int64)
         return tries, SearchState(
-            place, end, found, weight, search, lookup, indexed, effort, looked_up, products, sums, touched
+            place, end, present, weight, search, lookup, indexed, effort, looked_up, products, sums, touched
         )
 
 

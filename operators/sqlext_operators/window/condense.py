@@ -118,12 +118,12 @@ def split_call(call: Call, types: Mapping[str, pa.DataType], *, ansi: bool) -> S
     arg = args[0] if args else None
     site = call_site(call, tuple(types[name] for name in call.args), unbounded=False, ansi=ansi)
     if base == "count":
-        return SplitCall((PartialCall("count", arg, where),), lambda found: found[0].fill_null(0))
+        return SplitCall((PartialCall("count", arg, where),), lambda partials: partials[0].fill_null(0))
     if arg is None:
         return None
     if base in ("min", "max") or call.function == "distinct_count":
         form: Form = "distinct" if base == "distinct_count" else "min" if base == "min" else "max"
-        return SplitCall((PartialCall(form, arg, where),), lambda found: found[0])
+        return SplitCall((PartialCall(form, arg, where),), lambda partials: partials[0])
     if base == "sum":
         return _split_sum(site, arg, where)
     return _split_average(site, arg, where) if base == "avg" else None
@@ -134,13 +134,13 @@ def _split_sum(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
     if pa.types.is_decimal(dtype):
         if dtype.precision > _SUMMED_DIGITS:
             return None
-        return SplitCall((PartialCall("decimal", arg, where),), lambda found: found[0].cast(result))
+        return SplitCall((PartialCall("decimal", arg, where),), lambda partials: partials[0].cast(result))
     if pa.types.is_floating(dtype):
-        return SplitCall((PartialCall("double", arg, where),), lambda found: _double_sum(found[0], result))
+        return SplitCall((PartialCall("double", arg, where),), lambda partials: _double_sum(partials[0], result))
     if dtype.bit_width == 64 and (site.ansi or pa.types.is_duration(dtype)):
         halves = (PartialCall("low", arg, where), PartialCall("high", arg, where))
-        return SplitCall(halves, lambda found: _checked_sum(found, site))
-    return SplitCall((PartialCall("integer", arg, where),), lambda found: _integer_sum(found[0], site))
+        return SplitCall(halves, lambda partials: _checked_sum(partials, site))
+    return SplitCall((PartialCall("integer", arg, where),), lambda partials: _integer_sum(partials[0], site))
 
 
 def _split_average(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
@@ -149,11 +149,12 @@ def _split_average(site: CallSite, arg: str, where: str | None) -> SplitCall | N
         return None
     if pa.types.is_floating(dtype):
         return SplitCall(
-            (PartialCall("double", arg, where), count), lambda found: mean(_filled(found[0]), _filled(found[1]))
+            (PartialCall("double", arg, where), count),
+            lambda partials: mean(_filled(partials[0]), _filled(partials[1])),
         )
     halves = (PartialCall("low", arg, where), PartialCall("high", arg, where), count)
     if pa.types.is_duration(dtype):
-        return SplitCall(halves, lambda found: interval_mean(*_halves(found), _filled(found[2]), dtype))
+        return SplitCall(halves, lambda partials: interval_mean(*_halves(partials), _filled(partials[2]), dtype))
     return SplitCall(halves, _integer_mean)
 
 
@@ -176,22 +177,22 @@ def _integer_sum(total: pa.Array, site: CallSite) -> pa.Array:
     return to_array(narrow, valid_mask(total), dtype)
 
 
-def _halves(found: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
+def _halves(partials: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
     """(low, high) of exact sums, 0 <= low < 2**32."""
-    low, high = _filled(found[0]), _filled(found[1])
+    low, high = _filled(partials[0]), _filled(partials[1])
     return low & 0xFFFFFFFF, high + (low >> 32)
 
 
-def _checked_sum(found: Sequence[pa.Array], site: CallSite) -> pa.Array:
-    low, high = _halves(found)
+def _checked_sum(partials: Sequence[pa.Array], site: CallSite) -> pa.Array:
+    low, high = _halves(partials)
     if ((high >> 31) != (high >> 63)).any():
         raise sum_overflow(site)
-    return to_array((high << 32) | low, valid_mask(found[0]), site.result_type)
+    return to_array((high << 32) | low, valid_mask(partials[0]), site.result_type)
 
 
-def _integer_mean(found: Sequence[pa.Array]) -> pa.Array:
-    low, high = _halves(found)
-    return mean(high.astype(np.float64) * 2.0**32 + low, _filled(found[2]))
+def _integer_mean(partials: Sequence[pa.Array]) -> pa.Array:
+    low, high = _halves(partials)
+    return mean(high.astype(np.float64) * 2.0**32 + low, _filled(partials[2]))
 
 
 # Condensing

@@ -54,12 +54,12 @@ class FromRows:
 
 @dataclass(frozen=True)
 class Frames:
-    """The frames of m FROM rows: candidates [lo, hi), then the row itself if `own`, then candidates [lo2, hi2).
+    """The frames of m FROM rows: candidates [lo, hi), then the row itself if `current`, then candidates [lo2, hi2).
 
     row      int64[m], the row's place in the buffer
     lo, hi   int64[m], lo <= hi; in one group hi never falls, nor does lo, except with MAXSIZE, EXCLUDE
              CURRENT_TIME and a FOLLOWING end together
-    own      bool[m], None: the row is not in the frame, or it is one of the candidates in [lo, hi)
+    current  bool[m], None: the row is not in the frame, or it is one of the candidates in [lo, hi)
     lo2, hi2 int64[m], never falling in a group, hi <= lo2 <= hi2; None: no second slice
     start    int64[m], the group's first candidate
     before   int64[m], the end of the candidates before the row that the attributes leave (lag counts from here)
@@ -71,7 +71,7 @@ class Frames:
     row: Int64s
     lo: Int64s
     hi: Int64s
-    own: Bools | None
+    current: Bools | None
     lo2: Int64s | None
     hi2: Int64s | None
     start: Int64s
@@ -88,7 +88,7 @@ class Frames:
             self.row[rows],
             self.lo[rows],
             self.hi[rows],
-            None if self.own is None else self.own[rows],
+            None if self.current is None else self.current[rows],
             None if self.lo2 is None else self.lo2[rows],
             None if self.hi2 is None else self.hi2[rows],
             self.start[rows],
@@ -101,8 +101,8 @@ class Frames:
     def sizes(self) -> Int64s:
         """int64[m], the number of rows in each frame."""
         size = self.hi - self.lo
-        if self.own is not None:
-            size = size + self.own
+        if self.current is not None:
+            size = size + self.current
         if self.lo2 is not None and self.hi2 is not None:
             size = size + (self.hi2 - self.lo2)
         return size
@@ -194,11 +194,11 @@ class _RowPlaces:
 
 @dataclass(frozen=True)
 class _Slices:
-    """[lo, hi), then the row itself if own, then [lo2, hi2) if there is one."""
+    """[lo, hi), then the row itself if current, then [lo2, hi2) if there is one."""
 
     lo: Int64s
     hi: Int64s
-    own: Bools | bool
+    current: Bools | bool
     lo2: Int64s | None = None
     hi2: Int64s | None = None
 
@@ -211,7 +211,7 @@ def _is_history(frame: Frame) -> bool:
     return frame.end is not None and frame.end < 0
 
 
-def has_own(frame: Frame) -> bool:
+def has_current_row(frame: Frame) -> bool:
     """Whether the row itself is in its frame."""
     return not (frame.exclude_current_row or _is_ahead(frame) or _is_history(frame))
 
@@ -248,10 +248,10 @@ def _slices_by_count(frame: Frame, place: _RowPlaces) -> _Slices:
     if end is not None and end < 0:
         return _Slices(lo, np.maximum(past_end + end + 1, lo), False)
     if end == 0:
-        return _Slices(lo, past_end, has_own(frame))
+        return _Slices(lo, past_end, has_current_row(frame))
     hi2 = place.end if end is None else np.minimum(future_start + end, place.end)
     lo2 = future_start if start is None or start <= 0 else np.minimum(future_start + start - 1, hi2)
-    return _Slices(lo, past_end, has_own(frame), lo2, hi2)
+    return _Slices(lo, past_end, has_current_row(frame), lo2, hi2)
 
 
 def _slices_by_order(frame: Frame, candidates: Candidates, place: _RowPlaces) -> _Slices:
@@ -266,14 +266,14 @@ def _slices_by_order(frame: Frame, candidates: Candidates, place: _RowPlaces) ->
     if _is_history(frame) and frame.end is not None:
         return _Slices(lo, _where(place.null, past_end, _beyond(candidates, rows, frame.end)), False)
     if not frame.end_following:
-        return _Slices(lo, past_end, has_own(frame))
+        return _Slices(lo, past_end, has_current_row(frame))
     hi2 = place.end if frame.end is None else _beyond(candidates, rows, frame.end)
     if frame.end is not None and place.null is not None:
         hi2 = np.where(place.null, _beyond(candidates, rows, 0), hi2)
     lo2 = future_start
     if frame.start is not None and frame.start > 0:
         lo2 = _where(place.null, future_start, _beyond(candidates, rows, frame.start - 1))
-    return _Slices(lo, past_end, has_own(frame), lo2, hi2)
+    return _Slices(lo, past_end, has_current_row(frame), lo2, hi2)
 
 
 def _is_complete(frame: Frame, place: _RowPlaces, n_candidates: int, last_order: int) -> Bools:
@@ -304,20 +304,20 @@ def _newest(slices: _Slices, maxsize: int) -> _Slices:
     if lo2 is not None and slices.hi2 is not None:
         lo2 = np.maximum(lo2, slices.hi2 - maxsize)
         left -= slices.hi2 - lo2
-    own = slices.own & (left > 0)
-    return _Slices(np.maximum(slices.lo, slices.hi - (left - own)), slices.hi, own, lo2, slices.hi2)
+    current = slices.current & (left > 0)
+    return _Slices(np.maximum(slices.lo, slices.hi - (left - current)), slices.hi, current, lo2, slices.hi2)
 
 
 def _assemble(frame: Frame, place: _RowPlaces, slices: _Slices, fresh: Bools) -> Frames:
     """Merge contiguous slices: the usual window is one slice with the row itself in it."""
     rows = place.rows
-    lo, hi, own, lo2, hi2 = slices.lo, slices.hi, slices.own, slices.lo2, slices.hi2
+    lo, hi, current, lo2, hi2 = slices.lo, slices.hi, slices.current, slices.lo2, slices.hi2
     if _is_ahead(frame) and lo2 is not None and hi2 is not None:
-        lo, hi, own, lo2, hi2 = lo2, hi2, False, None, None
-    elif not (frame.exclude_current_time or frame.instance_not_in_window) and has_own(frame):
+        lo, hi, current, lo2, hi2 = lo2, hi2, False, None, None
+    elif not (frame.exclude_current_time or frame.instance_not_in_window) and has_current_row(frame):
         if lo2 is not None and hi2 is not None:
-            lo, hi, own, lo2, hi2 = np.where(own, lo, lo2), hi2, False, None, None
+            lo, hi, current, lo2, hi2 = np.where(current, lo, lo2), hi2, False, None, None
         else:
-            hi, own = rows.after, False
-    flags = np.full(len(lo), own) if own is not False else None
+            hi, current = rows.after, False
+    flags = np.full(len(lo), current) if current is not False else None
     return Frames(rows.row, lo, hi, flags, lo2, hi2, place.start, place.past_end, place.future_start, place.end, fresh)

@@ -109,11 +109,11 @@ class SplitDoubles:
     span: LimbSpan
 
 
-def split_doubles(values: npt.NDArray[np.float64], wanted: Bools) -> SplitDoubles:
-    """The doubles split into parts; those that are not `wanted` as 0."""
+def split_doubles(values: npt.NDArray[np.float64], included: Bools) -> SplitDoubles:
+    """The doubles split into parts; those that are not `included` as 0."""
     bits = values.view(np.int64)
     field = (bits >> 52) & 0x7FF
-    finite = wanted & (field != 0x7FF)
+    finite = included & (field != 0x7FF)
     mantissa = bits & (_HIDDEN_BIT - 1)
     mantissa[field > 0] |= _HIDDEN_BIT
     mantissa[~finite] = 0
@@ -125,7 +125,7 @@ def split_doubles(values: npt.NDArray[np.float64], wanted: Bools) -> SplitDouble
     limbs = -(-(top - base) // LIMB_BITS) + NUMBER_LIMBS - 1
     np.negative(mantissa, out=mantissa, where=bits < 0)
     shift = np.where(mantissa != 0, exponent - base, 0)
-    return SplitDoubles(mantissa, shift, _special(values, wanted & ~finite), LimbSpan(base, limbs, top))
+    return SplitDoubles(mantissa, shift, _special(values, included & ~finite), LimbSpan(base, limbs, top))
 
 
 def _special(values: npt.NDArray[np.float64], places: Bools) -> npt.NDArray[np.uint8]:

@@ -61,14 +61,14 @@ class Buffer:
         a slice would keep the whole piece in memory."""
         old = self.piece
         gone = int(np.count_nonzero(old.source[:start] == 0))
-        kept = Piece(
+        rest = Piece(
             group=old.group[start:].copy(),
             order=old.order[start:].copy(),
             source=old.source[start:].copy(),
             args={name: _copy(array.slice(start)) for name, array in old.args.items()},
             payload=_copy_batch(old.payload.slice(output)),
         )
-        return Buffer(kept, self.done + output - gone)
+        return Buffer(rest, self.done + output - gone)
 
 
 def _copy(array: pa.Array) -> pa.Array:

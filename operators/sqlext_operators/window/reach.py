@@ -28,13 +28,13 @@ class WindowReach:
 
 def reach_of(spec: WindowUnionSpec) -> WindowReach:
     """The reach of all windows together."""
-    found = [window_reach(window) for window in spec.windows]
+    reaches = [window_reach(window) for window in spec.windows]
     return WindowReach(
-        max((one.back for one in found), default=0),
-        max((one.ahead for one in found), default=0),
-        max((one.rows for one in found), default=0),
-        any(one.unbounded for one in found),
-        any(one.shows_from for one in found),
+        max((one.back for one in reaches), default=0),
+        max((one.ahead for one in reaches), default=0),
+        max((one.rows for one in reaches), default=0),
+        any(one.unbounded for one in reaches),
+        any(one.shows_from for one in reaches),
     )
 
 

@@ -68,19 +68,21 @@ def split_windows(
     spec: WindowUnionSpec, types: Mapping[str, pa.DataType]
 ) -> tuple[list[SplitWindow | None], list[Group]]:
     """Each window split, or None, and the groups of the split ones."""
-    found: list[tuple[Window, tuple[SplitCall, ...]] | None] = []
+    window_calls: list[tuple[Window, tuple[SplitCall, ...]] | None] = []
     tags: dict[tuple[int, ...], dict[PartialCall, None]] = {}
     for window in spec.windows:
         calls = [split_call(call, types, ansi=spec.ansi) for call in window.calls] if _is_split(window) else [None]
         split = tuple(call for call in calls if call is not None)
         if len(split) < len(calls):
-            found.append(None)
+            window_calls.append(None)
             continue
-        found.append((window, split))
+        window_calls.append((window, split))
         partials = tags.setdefault(_tags(window), {})
         partials.update(dict.fromkeys(partial for call in split for partial in call.partials))
-    groups = {names: Group(n, names, spec.keys, tuple(found)) for n, (names, found) in enumerate(tags.items())}
-    splits = [None if item is None else SplitWindow(*item, groups[_tags(item[0])]) for item in found]
+    groups = {
+        names: Group(n, names, spec.keys, tuple(partial_calls)) for n, (names, partial_calls) in enumerate(tags.items())
+    }
+    splits = [None if item is None else SplitWindow(*item, groups[_tags(item[0])]) for item in window_calls]
     return splits, list(groups.values())
 
 

@@ -114,13 +114,13 @@ class WindowState:
         `fails` is set."""
         if not batches:
             return LeftOut()
-        found = admitted(batches, self._order, self._store.watermark, progress, fails=fails)
-        order = np.argsort(found.times, kind="stable")
-        rows, batch = found.rows[order], found.batch
+        split = admitted(batches, self._order, self._store.watermark, progress, fails=fails)
+        order = np.argsort(split.times, kind="stable")
+        rows, batch = split.rows[order], split.batch
         if len(rows):
             in_order = len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all())
-            self._write(tag, batch if in_order else take_rows(batch, rows), found.times[order])
-        return found.left_out()
+            self._write(tag, batch if in_order else take_rows(batch, rows), split.times[order])
+        return split.left_out()
 
     def _write(self, tag: int, batch: pa.RecordBatch, times: Int64s) -> None:
         """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""

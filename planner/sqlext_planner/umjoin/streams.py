@@ -204,7 +204,7 @@ def delays(parts: StreamParts, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
     place = {time: i for i, time in enumerate(times) if time is not None}
     names = tuple(None if time is None else time.spark_name for time in times)
     found = [TimeBound(place[bound.earlier], place[bound.later], bound.most) for bound in used]
-    kept = StreamTimes(core.kinds, names, tuple(found)).kept
+    kept = StreamTimes(core.kinds, names, tuple(found)).retention
     results = {
         time: max(wait, 0) for time, wait in zip(times, kept, strict=True) if time is not None and wait is not None
     }
@@ -221,7 +221,7 @@ def retention(parts: StreamParts) -> str:
     else:
         sentences = ["a row is emitted when the last row that it needs has come"]
     held: dict[int | None, list[str]] = {}
-    for child, wait in zip(core.inputs, times.kept, strict=True):
+    for child, wait in zip(core.inputs, times.retention, strict=True):
         held.setdefault(wait, []).append(relation_name(child))
     for wait, own in held.items():
         end = "ever: no condition bounds their time" if wait is None else f"{wait / 1e6:g}s + the watermark's delay"

@@ -158,7 +158,7 @@ def check(case: Case) -> Counter[tuple[int | None, ...]]:
         again.watermark, again.next_no = store.watermark, store.next_no
         store = again
     assert (progress.late, progress.timeless) == (model.late, model.timeless)
-    if all(kept is not None for kept in case.spec.times.kept):
+    if all(kept is not None for kept in case.spec.times.retention):
         assert not list(store.all())
     return found
 
@@ -178,7 +178,7 @@ def check_delays(
     floor = min([before, *(time for time in timed if time >= before)])
     shown = [i for i, item in enumerate(spec.join.inputs) if item.kind in ("inner", "left")]
     for place, i in enumerate(shown):
-        kept = spec.times.kept[i]
+        kept = spec.times.retention[i]
         if kept is not None:
             own = [times[row[place]] for row in found if row[place] is not None]  # type: ignore[index]
             assert all(time is not None and time >= floor - max(kept, 0) for time in own)
@@ -322,7 +322,7 @@ def test_matches_in_a_semi_input_stay_until_those_in_another_one_are_known() -> 
     items = tuple(MultiwayInput(kind, (0,), ("k0",), () if kind == "semi" else ("no",)) for kind in kinds)
     bounds = [(0, 1, 0), (1, 0, 0), (0, 2, 3), (2, 0, 0)]
     times = StreamTimes(kinds, ("t",) * 3, tuple(TimeBound(*bound) for bound in bounds))
-    assert times.kept == (3, 3, 3)
+    assert times.retention == (3, 3, 3)
     spec = MultiwayStreamSpec(MultiwayJoinSpec(items, 1), times, tuple(map(schema_of, items)))
     first, last = (Row(0, 1, 1, (7,)), Row(1, 2, 1, (7,))), (Row(2, 3, 4, (7,)),)
     assert check(Case(spec, ((1, first), (2, ()), (3, last)))) == {(1,): 1}

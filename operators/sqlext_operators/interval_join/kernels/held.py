@@ -52,7 +52,7 @@ def fill_held_pairs(
     `maxima` and `starts` are `block_maxima(theirs[0])`. state int64[3] = (window, place, pairs of that window) to
     continue from; zeros at first. After the last call, state[0] is the number of windows.
     """
-    i, j, found = state[0], state[1], state[2]
+    i, j, pairs = state[0], state[1], state[2]
     count = 0
     while i < len(low) and count < len(out):
         j = max(j, low[i])
@@ -76,13 +76,13 @@ def fill_held_pairs(
             out[count] = windows[i]
             out_probes[count] = probes[j]
             count += 1
-            found += 1
-            j = stop if found == most else j + 1
+            pairs += 1
+            j = stop if pairs == most else j + 1
         if j >= stop:
             i += 1
             j = 0
-            found = 0
-    state[0], state[1], state[2] = i, j, found
+            pairs = 0
+    state[0], state[1], state[2] = i, j, pairs
     return count
 
 

@@ -62,16 +62,16 @@ def cut_slices(
         if first >= last:
             continue
         if above and value[i] == _MAX:
-            found = last
+            cut = last
         else:
             wanted = value[i] + 1 if above else value[i]
             start = min(max(hint, first), last) if ordered else first
-            found = _first_at_least(rank, wanted, first, last, start)
-        hint = found
+            cut = _first_at_least(rank, wanted, first, last, start)
+        hint = cut
         if lower:
-            low[i] = found
+            low[i] = cut
         else:
-            high[i] = found
+            high[i] = cut
 
 
 @jit
@@ -196,16 +196,16 @@ def count_filtered(
     Either may be empty if it is not wanted. No window counts beyond `most` pairs.
     """
     for i in range(len(low)):
-        found = 0
+        pairs = 0
         for place in range(low[i], high[i]):
             if _all_hold(ours, theirs, strict, i, place):
-                found += 1
+                pairs += 1
                 if len(probe_counts):
                     probe_counts[place] += 1
-                if found == most:
+                if pairs == most:
                     break
         if len(window_counts):
-            window_counts[i] += found
+            window_counts[i] += pairs
 
 
 @jit

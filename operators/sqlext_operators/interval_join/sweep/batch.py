@@ -40,14 +40,14 @@ class SweepSide:
         """The endpoint index of the rows that take part, with a value each."""
         ends = self.starts if self.ends is None else self.ends
         return EndpointIndex(
-            self._kept(self.starts),
-            self._kept(ends),
+            self._without_dropped(self.starts),
+            self._without_dropped(ends),
             self.ids,
-            None if values is None else self._kept(values),
-            None if self.keys is None else self._kept(self.keys),
+            None if values is None else self._without_dropped(values),
+            None if self.keys is None else self._without_dropped(self.keys),
         )
 
-    def _kept(self, column: Int64s) -> Int64s:
+    def _without_dropped(self, column: Int64s) -> Int64s:
         return column[self.ids] if self.dropped else column
 
     def residual_values(self, probe: int) -> Int64s | None:

@@ -113,15 +113,15 @@ class _OneOfTwoIterator:
         events, mark = self._source.push(index, mark)
         if self._seen is None:
             self._seen = GaplessMap(events.ids.dtype)
-        kept = EventArrays._make(np.empty_like(column) for column in events)
+        passed = EventArrays._make(np.empty_like(column) for column in events)
         state = np.array([0, 0, self._seen.size], np.int64)
-        keep_one_of_two(events, self._ends, self._first, self._seen.arrays, state, kept)
+        keep_one_of_two(events, self._ends, self._first, self._seen.arrays, state, passed)
         while state[0] < len(events.times):
             self._seen.size = int(state[2])
             self._seen.reserve(2 * self._seen.capacity)
-            keep_one_of_two(events, self._ends, self._first, self._seen.arrays, state, kept)
+            keep_one_of_two(events, self._ends, self._first, self._seen.arrays, state, passed)
         self._seen.size = int(state[2])
-        return select(kept, slice(0, int(state[1]))), mark
+        return select(passed, slice(0, int(state[1]))), mark
 
 
 class FirstEndIterator(_OneOfTwoIterator):

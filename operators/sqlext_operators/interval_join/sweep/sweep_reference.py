@@ -34,15 +34,15 @@ _COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operato
 def pairs_of(relation: str, left: Sequence[Interval], right: Sequence[Interval], **values: float | None) -> list[Pair]:
     """All pairs of places, ascending, by the formula: a nested loop over the intervals that are not empty."""
     conditions = RELATIONS[relation].conditions(**values)
-    found = []
+    pairs = []
     for i, r in enumerate(left):
         for j, s in enumerate(right):
             ends = dict(zip(LEFT_PERIOD + RIGHT_PERIOD, r + s, strict=True))
             if r[0] < r[1] and s[0] < s[1]:
                 sums = ((_sum(ends[item.left], item.shift), item.operator, ends[item.right]) for item in conditions)
                 if all(_COMPARE[compare](first, second) for first, compare, second in sums):
-                    found.append((i, j))
-    return found
+                    pairs.append((i, j))
+    return pairs
 
 
 def _sum(time: int, amount: object) -> int:

@@ -253,10 +253,10 @@ def _count_common(tries: TrieArrays, state: SearchState, depth: int) -> int:
         for at in range(a, a_end):
             b = state.where[base + tries.values[at]]
             if low <= b < b_end:
-                found = int(tries.starts[at + 1] - tries.starts[at]) if weighs_one else 1
+                weight = int(tries.starts[at + 1] - tries.starts[at]) if weighs_one else 1
                 if weighs_other:
-                    found = times(found, int(tries.starts[b + 1] - tries.starts[b]))
-                total = plus(total, found)
+                    weight = times(weight, int(tries.starts[b + 1] - tries.starts[b]))
+                total = plus(total, weight)
         return total
     while a < a_end and b < b_end:
         x, y = tries.values[a], tries.values[b]
@@ -265,25 +265,25 @@ def _count_common(tries: TrieArrays, state: SearchState, depth: int) -> int:
         elif y < x:
             b = seek(tries.values, b + 1, b_end, x)
         else:
-            found = int(tries.starts[a + 1] - tries.starts[a]) if weighs_one else 1
+            weight = int(tries.starts[a + 1] - tries.starts[a]) if weighs_one else 1
             if weighs_other:
-                found = times(found, int(tries.starts[b + 1] - tries.starts[b]))
-            total = plus(total, found)
+                weight = times(weight, int(tries.starts[b + 1] - tries.starts[b]))
+            total = plus(total, weight)
             a += 1
             b += 1
     return total
 
 
 @jit
-def find_slices(hashes: UInt64s, wanted: UInt64s, below: np.uint64, first: Int64s, last: Int64s) -> int:
-    """For each wanted hash the slice first[i]:last[i] of `hashes` from it to it plus `below`; their total length.
+def find_slices(hashes: UInt64s, targets: UInt64s, below: np.uint64, first: Int64s, last: Int64s) -> int:
+    """For each target hash the slice first[i]:last[i] of `hashes` from it to it plus `below`; their total length.
 
     Both are sorted. Each search goes on where the one before has ended, in steps that double: it looks at memory that
     is near, whatever the length of `hashes`.
     """
     size, place, total = len(hashes), 0, 0
-    for i in range(len(wanted)):
-        low = wanted[i]
+    for i in range(len(targets)):
+        low = targets[i]
         step = 1
         while place + step <= size and hashes[place + step - 1] < low:
             place += step

@@ -201,7 +201,7 @@ class Filtered(Evaluator):
             frames,
             lo=left[frames.lo],
             hi=left[frames.hi],
-            own=None if frames.own is None else frames.own & self._mask[frames.row],
+            current=None if frames.current is None else frames.current & self._mask[frames.row],
             lo2=None if lo2 is None else left[lo2],
             hi2=None if hi2 is None else left[hi2],
             start=left[frames.start],
@@ -307,8 +307,8 @@ class PrefixSums:
         total: Int64s = prefix[frames.hi] - prefix[frames.lo]
         if frames.lo2 is not None and frames.hi2 is not None:
             total += prefix[frames.hi2] - prefix[frames.lo2]
-        if frames.own is not None:
-            total += np.where(frames.own, self._values[frames.row], 0)
+        if frames.current is not None:
+            total += np.where(frames.current, self._values[frames.row], 0)
         if self.carry:
             total[: frames.carried()] += np.int64(self.carry)
         return total

@@ -68,8 +68,8 @@ class Bits(Evaluator):
         total = self._slice(0, frames, frames.lo, frames.hi)
         if frames.lo2 is not None and frames.hi2 is not None:
             total = self._combine(total, self._slice(1, frames, frames.lo2, frames.hi2))
-        if frames.own is not None:
-            total = self._combine(total, np.where(frames.own, self._values[frames.row], 0))
+        if frames.current is not None:
+            total = self._combine(total, np.where(frames.current, self._values[frames.row], 0))
         carried = frames.carried()
         total[:carried] = self._combine(total[:carried], np.int64(self.carry))
         if self.operation == "and":

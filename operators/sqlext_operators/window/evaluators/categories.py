@@ -103,30 +103,30 @@ class CategoryAggregate:
         return self.name == "ratio"
 
     def load(
-        self, values: pa.Array, condition: pa.Array | None, category: Int64s, kept: LimbSpan | None
+        self, values: pa.Array, condition: pa.Array | None, category: Int64s, folded: LimbSpan | None
     ) -> CategoryRows:
-        """`category` int64[n], -1 for rows that do not count; `kept`: the span of the folded values, if any."""
+        """`category` int64[n], -1 for rows that do not count; `folded`: the span of the folded values, if any."""
         if self.name == "count":
             return self._loaded(COUNT, RowValues(category, _NONE, _NONE, _NO_SPECIAL), LimbSpan(), INTEGER_BYTES)
         if condition is not None:
             rows = RowValues(category, truth(condition).astype(np.int64), _NONE, _NO_SPECIAL)
             return self._loaded(MEAN, rows, LimbSpan(), 1 + _FRACTION_BYTES)
         if self.name in ("min", "max"):
-            return self._extreme(values, category, kept)
+            return self._extreme(values, category, folded)
         if pa.types.is_floating(self.dtype):
-            return self._double_sum(values, category, kept)
+            return self._double_sum(values, category, folded)
         rows = RowValues(category, fixed_width(values).astype(np.int64), _NONE, _NO_SPECIAL)
         if self.name == "sum":
             return self._loaded(INTEGER_SUM, rows, LimbSpan(), INTEGER_BYTES)
         return self._loaded(MEAN, rows, LimbSpan(), INTEGER_BYTES + _FRACTION_BYTES)
 
-    def _extreme(self, values: pa.Array, category: Int64s, kept: LimbSpan | None) -> CategoryRows:
+    def _extreme(self, values: pa.Array, category: Int64s, folded: LimbSpan | None) -> CategoryRows:
         codes = order_codes(values)
         rows = RowValues(category, ~codes if self.name == "max" else codes.copy(), _NONE, _NO_SPECIAL)
         if not pa.types.is_floating(self.dtype):
             return self._loaded(EXTREME, rows, LimbSpan(), INTEGER_BYTES)
         span = split_doubles(fixed_width(values).astype(np.float64), category >= 0).span
-        span = span if kept is None else span.union(kept)
+        span = span if folded is None else span.union(folded)
         return self._loaded(EXTREME, rows, span, digits(span.top) + _FRACTION_BYTES)
 
     def _double_sum(self, values: pa.Array, category: Int64s, kept: LimbSpan | None) -> CategoryRows:
@@ -145,7 +145,7 @@ class CategoryAggregate:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _FoldedTotals:
     """What the folded rows of an unbounded window add up to: their categories, and one row of the arrays of
     `CategoryTotals` for each."""
 
@@ -169,7 +169,7 @@ class CategoryTexts(Evaluator):
         self.aggregate = CategoryAggregate(aggregate, site)
         self.order = order
         self.n = -1 if order == "keys" else int(site.constants[0] or 0)
-        self.kept: _Kept | None = None
+        self.kept: _FoldedTotals | None = None
         self._out = np.empty(0, np.uint8)
 
     @property
@@ -181,8 +181,8 @@ class CategoryTexts(Evaluator):
         condition = None if self.aggregate.is_ratio else self.site.condition
         mask = usable(rows.args, condition)
         known = valid_mask(category)
-        wanted: Bools = np.ones(rows.count, np.bool_) if mask is None else mask
-        wanted = wanted if known is None else wanted & known
+        counted: Bools = np.ones(rows.count, np.bool_) if mask is None else mask
+        counted = counted if known is None else counted & known
         if self.kept is not None:
             category = pa.concat_arrays([category, self.kept.keys])
         codes, keys = ranked(category)
@@ -190,7 +190,7 @@ class CategoryTexts(Evaluator):
         self._loaded = self.aggregate.load(
             values,
             rows.args[1] if self.aggregate.is_ratio else None,
-            np.where(wanted, codes[: rows.count], -1),
+            np.where(counted, codes[: rows.count], -1),
             None if self.kept is None else self.kept.span,
         )
         self._totals = self._state(self._loaded, with_queues=True)
@@ -275,9 +275,9 @@ class CategoryTexts(Evaluator):
     def _slices(self, frames: Frames) -> texts.FrameSlices:
         none = np.zeros(len(frames), np.int64)
         lo2, hi2 = (none, none) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        own: Int64s = none - 1 if frames.own is None else np.where(frames.own, frames.row, -1)
+        current: Int64s = none - 1 if frames.current is None else np.where(frames.current, frames.row, -1)
         index = none[:0] if self._rows.candidates is None else self._rows.candidates
-        return texts.FrameSlices(frames.lo, frames.hi, lo2, hi2, own, frames.fresh, index)
+        return texts.FrameSlices(frames.lo, frames.hi, lo2, hi2, current, frames.fresh, index)
 
     def _grow(self) -> None:
         if len(self._out) == _MOST_BYTES:
@@ -307,7 +307,7 @@ class CategoryTexts(Evaluator):
         totals = self._state(loaded, with_queues=False)
         keep_rows(totals, loaded.rows, loaded.measure, self._rows.places(end)[start:])
         present = np.flatnonzero(totals.counts)
-        self.kept = _Kept(
+        self.kept = _FoldedTotals(
             keys=self._keys.take(pa.array(present)),
             counts=totals.counts[present],
             limbs=_chosen(totals.limbs, present),

@@ -66,11 +66,11 @@ class DistinctCount(Evaluator):
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty(len(frames), np.int64)
         lo2, hi2 = (frames.hi, frames.hi) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        own: Int64s = np.full(len(frames), -1)
-        if frames.own is not None:
-            own = np.where(frames.own, self._all_codes[frames.row], -1)
+        current: Int64s = np.full(len(frames), -1)
+        if frames.current is not None:
+            current = np.where(frames.current, self._all_codes[frames.row], -1)
         slices = (frames.lo, frames.hi, lo2, hi2)
-        sliding_distinct(self._codes, *slices, own, frames.fresh, self._permanent, self._counts, self._cursor, out)
+        sliding_distinct(self._codes, *slices, current, frames.fresh, self._permanent, self._counts, self._cursor, out)
         return pa.array(out if self._nulls is None else out - (self._nulls.totals(frames) > 0))
 
     def reset(self) -> None:
@@ -95,19 +95,19 @@ class _SortedCodes:
 
     def add(self, values: pa.Array) -> None:
         distinct = fixed_width(pa.array(_equality_codes(values)).unique())
-        _, known = self._found(distinct)
+        _, known = self._lookup(distinct)
         new = np.sort(distinct[~known])
         self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, new), new)
 
     def codes(self, array: pa.Array) -> tuple[Int64s, int]:
         """Like `dense_codes`; values that are known here have the codes below len(self)."""
         encoded = pc.dictionary_encode(pa.array(_equality_codes(array)))
-        places, known = self._found(fixed_width(encoded.dictionary))
+        places, known = self._lookup(fixed_width(encoded.dictionary))
         count = len(known) - int(np.count_nonzero(known))
         places[~known] = len(self) + np.arange(count)
         return places[fixed_width(encoded.indices)], len(self) + count
 
-    def _found(self, codes: Int64s) -> tuple[Int64s, Bools]:
+    def _lookup(self, codes: Int64s) -> tuple[Int64s, Bools]:
         """(places, is it known) of codes."""
         places = np.searchsorted(self._sorted, codes)
         known = np.zeros(len(codes), np.bool_)
@@ -205,7 +205,7 @@ class DistinctTotals(ValueCounts):
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty((len(frames), self._parts.shape[1]), np.int64)
         count = np.empty(len(frames), np.int64)
-        given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh, self.permanent
+        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh, self.permanent
         sliding_distinct_sum(*given, self._parts, self.counts, self._cursor, self._sums, count, out)
         dtype = self.site.types[0]
         if pa.types.is_decimal(dtype):

@@ -50,9 +50,9 @@ class Extreme(Evaluator):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         best = self._places(0, frames.lo, frames.hi, frames.fresh)
-        if frames.own is not None:
-            own = frames.own & self._usable[frames.row]
-            best = self._better(best, np.where(own, frames.row, -1))
+        if frames.current is not None:
+            current = frames.current & self._usable[frames.row]
+            best = self._better(best, np.where(current, frames.row, -1))
         if frames.lo2 is not None and frames.hi2 is not None:
             best = self._better(best, self._places(1, frames.lo2, frames.hi2, frames.fresh))
         if self.folded is not None:

@@ -72,15 +72,15 @@ class Fold(QueuedStates[_FoldQueue]):
     def states(self, frames: Frames) -> Float64s:
         """float64[m, width], the state of each frame."""
         first, second = self._queues
-        found = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
-        if frames.own is not None:
-            kernel.merge_rows(self.kind, self.rate, found, self._own(frames.row, frames.own))
+        states = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
+        if frames.current is not None:
+            kernel.merge_rows(self.kind, self.rate, states, self._current_states(frames.row, frames.current))
         if frames.lo2 is not None and frames.hi2 is not None:
             more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
-            kernel.merge_rows(self.kind, self.rate, found, more)
-        return found
+            kernel.merge_rows(self.kind, self.rate, states, more)
+        return states
 
-    def _own(self, rows: Int64s, is_in: Bools) -> Float64s:
+    def _current_states(self, rows: Int64s, is_in: Bools) -> Float64s:
         """The states of the rows themselves, where they are in the frame."""
         chosen = self._all.take(rows)
         places: Int64s = np.arange(len(rows))

@@ -84,11 +84,11 @@ class ValueCounts(Evaluator):
             return frames.lo, frames.hi, frames.hi, frames.hi
         return frames.lo, frames.hi, frames.lo2, frames.hi2
 
-    def own_codes(self, frames: Frames) -> Int64s:
+    def current_codes(self, frames: Frames) -> Int64s:
         """int64[m], the code of the row itself where it has to be added to the slices; -1 elsewhere."""
-        if frames.own is None:
+        if frames.current is None:
             return np.full(len(frames), -1)
-        return np.where(frames.own, self.all_codes[frames.row], -1)
+        return np.where(frames.current, self.all_codes[frames.row], -1)
 
     def is_empty(self, frames: Frames) -> Bools:
         """bool[m], frames without any row, not even one with NULL."""
@@ -106,7 +106,7 @@ class ValueCounts(Evaluator):
         np.add.at(counts, self.codes[start:end], self.amounts(start, end))
         if self.folded is not None:
             counts[self.permanent] += self.permanent_counts
-        present = self.kept(np.flatnonzero(counts[:-1]))
+        present = self.showable_codes(np.flatnonzero(counts[:-1]))
         self.folded = self.values.take(pa.array(present)), counts[present]
         self.folded_rows += end - start
 
@@ -114,7 +114,7 @@ class ValueCounts(Evaluator):
         """How often each of the candidates [start, end) counts."""
         return np.ones(end - start, np.int64)
 
-    def kept(self, codes: Int64s) -> Int64s:
+    def showable_codes(self, codes: Int64s) -> Int64s:
         """The folded rows' codes that a later result may show, ascending."""
         return codes
 
@@ -162,7 +162,7 @@ class TopTexts(ValueCounts):
         if self._is_list and int(sizes.max(initial=0)) > _FEW_ROWS:
             heaps.ordered(*self._counted, self._cursor[tops.SIZE], self.by_value)
             self._is_list = False
-        given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh, self.is_empty(frames)
+        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh, self.is_empty(frames)
         self._cursor[tops.WRITTEN] = 0
         done = 0
         while True:
@@ -177,7 +177,7 @@ class TopTexts(ValueCounts):
         )
         return strings.cast(pa.string())
 
-    def kept(self, codes: Int64s) -> Int64s:
+    def showable_codes(self, codes: Int64s) -> Int64s:
         # a later frame holds all of these values, so only the n largest can be shown
         return codes[max(0, len(codes) - self.n) :] if self.by_value else codes
 
@@ -205,8 +205,8 @@ class Mode(ValueCounts):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty(len(frames), np.int64)
-        own = self._preferred(self.own_codes(frames))
-        given = self._mode_codes, self.slices(frames), own, frames.fresh
+        current = self._preferred(self.current_codes(frames))
+        given = self._mode_codes, self.slices(frames), current, frames.fresh
         sliding_top(*given, *self._counted, self._ranges, self._cursor, out)
         return take(self.values, self._preferred(out))
 
@@ -221,7 +221,7 @@ class Top1Ratio(ValueCounts):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         mode, total = np.empty(len(frames), np.int64), np.empty(len(frames), np.int64)
-        given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh, self.permanent
+        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh, self.permanent
         sliding_mode(*given, self.counts, self._ties, self._cursor, mode, total)
         return pa.array(mode / np.maximum(total, 1))
 
@@ -235,7 +235,7 @@ class Entropy(ValueCounts):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty((len(frames), 4), np.int64)
-        given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh
+        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh
         sliding_entropy(*given, self.permanent, self.counts, self._sums, self._cursor, out)
         upper, rest, total, distinct = out.T
         n = np.maximum(total, 1)

@@ -40,8 +40,8 @@ def frame_places(frames: Frames, candidates: Int64s | None) -> tuple[Int64s, Int
     """(offsets int64[m + 1], places): the buffer's places of all rows of all frames, oldest to newest; those of frame i
     are places[offsets[i]:offsets[i + 1]]. `candidates` as in `Rows`."""
     slices = [_spread(frames.lo, frames.hi, candidates)]
-    if frames.own is not None:
-        slices.append((frames.own.astype(np.int64), frames.row[frames.own]))
+    if frames.current is not None:
+        slices.append((frames.current.astype(np.int64), frames.row[frames.current]))
     if frames.lo2 is not None and frames.hi2 is not None:
         slices.append(_spread(frames.lo2, frames.hi2, candidates))
     sizes = np.sum([size for size, _ in slices], axis=0)
@@ -92,7 +92,7 @@ class Listed(Evaluator):
     def weights(self, frames: Frames) -> Int64s:
         return frames.sizes()
 
-    def kept(self, frames: Frames) -> tuple[Int64s, Int64s]:
+    def listed_places(self, frames: Frames) -> tuple[Int64s, Int64s]:
         """(offsets, places) as in `frame_places`, of the values that are listed."""
         offsets, places = frame_places(frames, self._rows.candidates)
         keep: Bools | None = None if self._valid is None else self._valid[places]
@@ -104,7 +104,7 @@ class Listed(Evaluator):
         return np.append(0, np.cumsum(keep))[offsets], places[keep]
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        offsets, places = self.kept(frames)
+        offsets, places = self.listed_places(frames)
         values = self._rows.args[0].take(pa.array(places))
         if self.distinct and pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 as 0.0, as in Spark
@@ -137,7 +137,7 @@ class Joined(Listed):
         return frames.sizes() * self._length // _WEIGHT_BYTES
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        offsets, places = self.kept(frames)
+        offsets, places = self.listed_places(frames)
         sizes = np.diff(offsets)
         if self.ordered:
             frame = np.repeat(np.arange(len(frames)), sizes)
@@ -180,9 +180,9 @@ class WindowSplit(Evaluator):
             if lo is not None and hi is not None:
                 starts[:, place] = self._end[hi]
                 sizes[:, place] = self._end[lo] - self._end[hi]
-        if frames.own is not None:
+        if frames.current is not None:
             starts[:, 1] = self._own_start[frames.row]
-            sizes[:, 1] = np.where(frames.own, self._own_start[frames.row + 1] - starts[:, 1], 0)
+            sizes[:, 1] = np.where(frames.current, self._own_start[frames.row + 1] - starts[:, 1], 0)
         return starts, sizes
 
     def weights(self, frames: Frames) -> Int64s:

@@ -59,13 +59,13 @@ class States(QueuedStates[_StateQueue]):
     def states(self, frames: Frames) -> Float64s:
         """float64[width, m], the state of each frame."""
         first, second = self._queues
-        found = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
-        if frames.own is not None:
-            kernel.merge_rows(self.kind, found, self._all, np.where(frames.own, frames.row, -1))
+        states = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
+        if frames.current is not None:
+            kernel.merge_rows(self.kind, states, self._all, np.where(frames.current, frames.row, -1))
         if frames.lo2 is not None and frames.hi2 is not None:
             more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
-            kernel.merge_rows(self.kind, found, more, np.arange(len(found)))
-        return found.T
+            kernel.merge_rows(self.kind, states, more, np.arange(len(states)))
+        return states.T
 
 
 def _numbers(array: pa.Array) -> tuple[Float64s, Float64s | float, float]:
@@ -94,16 +94,16 @@ class Pairs(States):
     def singles(self, rows: Rows) -> Float64s:
         y, y_low, self._y_divisor = _numbers(rows.args[0])
         x, x_low, self._x_divisor = _numbers(rows.args[1])
-        found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
+        states = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
         with np.errstate(invalid="ignore"):
             dx, dy = x - x, y - y  # NaN for NaN and infinities
         for column, values in ((0, 1.0), (1, x), (2, x_low), (3, y), (4, y_low), (5, dx), (7, dy), (9, dx + dy)):
-            found[:, column] = values
+            states[:, column] = values
         for array in rows.args:
             mask = valid_mask(array)
             if mask is not None:
-                found[~mask] = 0.0
-        return found
+                states[~mask] = 0.0
+        return states
 
     def evaluate(self, frames: Frames) -> pa.Array:
         state = self.states(frames)
@@ -148,16 +148,16 @@ class HigherMoments(States):
 
     def singles(self, rows: Rows) -> Float64s:
         value, low, _ = _numbers(rows.args[0])  # a common divisor changes neither
-        found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
-        found[:, 0] = 1.0
-        found[:, 1] = value
-        found[:, 2] = low
+        states = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
+        states[:, 0] = 1.0
+        states[:, 1] = value
+        states[:, 2] = low
         with np.errstate(invalid="ignore"):
-            found[:, 3:8:2] = (value - value)[:, None]  # NaN for NaN and infinities
+            states[:, 3:8:2] = (value - value)[:, None]  # NaN for NaN and infinities
         mask = valid_mask(rows.args[0])
         if mask is not None:
-            found[~mask] = 0.0
-        return found
+            states[~mask] = 0.0
+        return states
 
     def evaluate(self, frames: Frames) -> pa.Array:
         state = self.states(frames)
@@ -176,14 +176,14 @@ class Product(States):
 
     def singles(self, rows: Rows) -> Float64s:
         value, low, divisor = _numbers(rows.args[0])
-        found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
-        found[:, 0] = 1.0
-        found[:, 1], exponent = np.frexp((value + low if divisor != 1.0 else value) / divisor)
-        found[:, 2] = np.where(np.isfinite(found[:, 1]), exponent, 0)
+        states = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
+        states[:, 0] = 1.0
+        states[:, 1], exponent = np.frexp((value + low if divisor != 1.0 else value) / divisor)
+        states[:, 2] = np.where(np.isfinite(states[:, 1]), exponent, 0)
         mask = valid_mask(rows.args[0])
         if mask is not None:
-            found[~mask] = 0.0
-        return found
+            states[~mask] = 0.0
+        return states
 
     def evaluate(self, frames: Frames) -> pa.Array:
         count, mantissa, exponent = self.states(frames)

@@ -66,9 +66,9 @@ class EdgeValue(_OneRow):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         parts = [self._buffer_places(self._edge(frames.lo, frames.hi))]
-        if frames.own is not None:
-            own = frames.own if self._valid is None else frames.own & self._valid[frames.row]
-            parts.append(np.where(own, frames.row, -1))
+        if frames.current is not None:
+            current = frames.current if self._valid is None else frames.current & self._valid[frames.row]
+            parts.append(np.where(current, frames.row, -1))
         if frames.lo2 is not None and frames.hi2 is not None:
             parts.append(self._buffer_places(self._edge(frames.lo2, frames.hi2)))
         if self.folded is not None:
@@ -175,9 +175,9 @@ def nth_newest(frames: Frames, n: int, candidates: Int64s | None) -> Int64s:
     left: Int64s = np.full(len(frames), n)
     if frames.lo2 is not None and frames.hi2 is not None:
         places, left = _from_slice(places, left, frames.lo2, frames.hi2, candidates)
-    if frames.own is not None:
-        places = np.where(frames.own & (left == 0), frames.row, places)
-        left = left - frames.own
+    if frames.current is not None:
+        places = np.where(frames.current & (left == 0), frames.row, places)
+        left = left - frames.current
     return _from_slice(places, left, frames.lo, frames.hi, candidates)[0]
 
 
@@ -232,19 +232,19 @@ class NthWhere(Evaluator):
         kept = np.arange(self.folded) + self._rows.count if self.n < 0 else np.full(1, self._rows.count)
         parts = [(folded, np.zeros(len(frames), np.int64), kept)]
         parts.append((self._before[frames.hi] - self._before[frames.lo], self._before[frames.lo], self._places))
-        if frames.own is not None:
-            own = frames.own & self._matches[frames.row]
-            parts.append((own.astype(np.int64), np.arange(len(frames)), frames.row))
+        if frames.current is not None:
+            current = frames.current & self._matches[frames.row]
+            parts.append((current.astype(np.int64), np.arange(len(frames)), frames.row))
         if frames.lo2 is not None and frames.hi2 is not None:
             first = self._before[frames.lo2]
             parts.append((self._before[frames.hi2] - first, first, self._places))
-        wanted = np.full(len(frames), self.n - 1)
+        offset = np.full(len(frames), self.n - 1)
         if self.n < 0:
-            wanted = np.sum([count for count, _, _ in parts], axis=0) + self.n
+            offset = np.sum([count for count, _, _ in parts], axis=0) + self.n
         for count, first, rows in parts:
-            found = np.flatnonzero((wanted >= 0) & (wanted < count))
-            places[found] = rows[np.minimum(first[found] + wanted[found], len(rows) - 1)]
-            wanted = wanted - count
+            found = np.flatnonzero((offset >= 0) & (offset < count))
+            places[found] = rows[np.minimum(first[found] + offset[found], len(rows) - 1)]
+            offset = offset - count
         return take(self._array, places)
 
     def reset(self) -> None:
@@ -322,16 +322,16 @@ class CountWhereAt(Evaluator):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         places = nth_newest(frames, self.n, self._rows.candidates)
-        wanted = self._wanted[places]
-        wanted[places < 0] = self._null
+        targets = self._wanted[places]
+        targets[places < 0] = self._null
         if not self.null_safe:
-            wanted[wanted == self._null] = -1
+            targets[targets == self._null] = -1
         out = np.empty(len(frames), np.int64)
         lo2, hi2 = (frames.hi, frames.hi) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
         slices = (frames.lo, frames.hi, lo2, hi2)
-        sliding_matches(self._codes, *slices, wanted, frames.fresh, self._permanent, self._counts, self._cursor, out)
-        if frames.own is not None:
-            out += frames.own & (wanted >= 0) & (self._all_codes[frames.row] == wanted)
+        sliding_matches(self._codes, *slices, targets, frames.fresh, self._permanent, self._counts, self._cursor, out)
+        if frames.current is not None:
+            out += frames.current & (targets >= 0) & (self._all_codes[frames.row] == targets)
         return pa.array(out)
 
     def reset(self) -> None:

@@ -52,8 +52,15 @@ class Ranks(ValueCounts):
         """(lower, upper, position) of `sliding_ranks`, each [m, q]."""
         shape = len(frames), len(self.fractions)
         lower, upper, position = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
-        own_counted = np.zeros(0, np.int64) if self._frequency is None else self._frequency[frames.row]
-        given = self.codes, self._counted, self.slices(frames), self.own_codes(frames), own_counted, frames.fresh
+        current_counted = np.zeros(0, np.int64) if self._frequency is None else self._frequency[frames.row]
+        given = (
+            self.codes,
+            self._counted,
+            self.slices(frames),
+            self.current_codes(frames),
+            current_counted,
+            frames.fresh,
+        )
         wanted = self.permanent, self.permanent_counts, self.fractions, self.interpolated, self.descending
         sliding_ranks(*given, *wanted, self._tree, self._cursor, lower, upper, position)
         return lower, upper, position

@@ -297,8 +297,8 @@ class SlidingSums:
         with np.errstate(invalid="ignore", over="ignore"):
             if frames.lo2 is not None and frames.hi2 is not None:
                 total, error = _plus(total, error, *second.sums(self.chosen, frames.lo2, frames.hi2, frames.fresh))
-            if frames.own is not None:
-                total, error = _plus(total, error, np.where(frames.own, self.values[frames.row], 0.0), 0.0)
+            if frames.current is not None:
+                total, error = _plus(total, error, np.where(frames.current, self.values[frames.row], 0.0), 0.0)
             # the error term is NaN once an infinity or an overflow has occurred, and means nothing then
             return np.where(np.isfinite(error), total + error, total)
 

@@ -189,14 +189,14 @@ class WindowFunction:
 
     def complete_constants(self, constants: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """The constants with the defaults of those left out. Raises FunctionTypeError for a bad one."""
-        wanted = self.constant_parameters
-        if wanted and wanted[-1].variadic:
-            wanted = (*wanted, *wanted[-1:] * (len(constants) - len(wanted)))
-        if len(constants) > len(wanted):
+        parameters = self.constant_parameters
+        if parameters and parameters[-1].variadic:
+            parameters = (*parameters, *parameters[-1:] * (len(constants) - len(parameters)))
+        if len(constants) > len(parameters):
             raise FunctionTypeError(f"too many literal arguments for {self.name}()", f"write {self.signature}")
-        for parameter, value in zip(wanted, constants, strict=False):
+        for parameter, value in zip(parameters, constants, strict=False):
             self._check_constant(parameter, value)
-        missing = wanted[len(constants) :]
+        missing = parameters[len(constants) :]
         for parameter in missing:
             if not parameter.optional:
                 raise FunctionTypeError(f"{self.name}() needs {parameter.name}", f"write {self.signature}")

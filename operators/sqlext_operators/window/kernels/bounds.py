@@ -29,8 +29,8 @@ def first_beyond(
             bound = _MAX if key > _MAX - distance else key + distance
         else:
             bound = _MIN if key < _MIN - distance else key + distance
-        own = row_group[i]
-        while j < n and (group[j] < own or (group[j] == own and order[j] <= bound)):
+        code = row_group[i]
+        while j < n and (group[j] < code or (group[j] == code and order[j] <= bound)):
             j += 1
         out[i] = j
 
@@ -42,16 +42,16 @@ def group_starts(group: Int64s, row_group: Int64s, start: Int64s, end: Int64s) -
     first = 0
     last = 0
     for i in range(len(row_group)):
-        own = row_group[i]
-        if i > 0 and own == row_group[i - 1]:
+        code = row_group[i]
+        if i > 0 and code == row_group[i - 1]:
             start[i] = first
             end[i] = last
             continue
         first = last
-        while first < n and group[first] < own:
+        while first < n and group[first] < code:
             first += 1
         last = first
-        while last < n and group[last] == own:
+        while last < n and group[last] == code:
             last += 1
         start[i] = first
         end[i] = last

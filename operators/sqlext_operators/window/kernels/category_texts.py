@@ -106,14 +106,14 @@ def _sink(at: int, codes: Int32s, size: int, ranks: Int64s) -> None:
 
 
 class FrameSlices(NamedTuple):
-    """The frames of m rows, as in `window.frames.Frames`: candidates [lo, hi) and [lo2, hi2), and own int64[m], a row
-    or -1; fresh bool[m]. candidates int64[k] are the candidates' rows, of length 0 where candidate k is row k."""
+    """The frames of m rows, as in `window.frames.Frames`: candidates [lo, hi) and [lo2, hi2), and current int64[m], a
+    row or -1; fresh bool[m]. candidates int64[k] are the candidates' rows, of length 0 where candidate k is row k."""
 
     lo: Int64s
     hi: Int64s
     lo2: Int64s
     hi2: Int64s
-    own: Int64s
+    current: Int64s
     fresh: Bools
     candidates: Int64s
 
@@ -174,19 +174,19 @@ def category_texts(
     """
     for i in range(first, len(slices.lo)):
         _move(i, slices, rows, totals, measure, listing, cursor)
-        own = slices.own[i]
-        category = rows.category[own] if own >= 0 else -1
+        current = slices.current[i]
+        category = rows.category[current] if current >= 0 else -1
         best = 0
         if category >= 0:
-            change(totals, rows, measure, own, category, 1)
+            change(totals, rows, measure, current, category, 1)
             if measure.kind == EXTREME:
                 best = totals.best[category]
-                totals.best[category] = min(best, rows.number[own])
+                totals.best[category] = min(best, rows.number[current])
             _touch(category, listing, cursor)
         _settle(rows, totals, measure, listing, style, cursor, scratch)
         at = _write(listing, style, cursor[LISTED], cursor[WRITTEN], out, scratch)
         if category >= 0:
-            change(totals, rows, measure, own, category, -1)
+            change(totals, rows, measure, current, category, -1)
             if measure.kind == EXTREME:
                 totals.best[category] = best
             _touch(category, listing, cursor)
@@ -261,15 +261,15 @@ def _settle(
     count = cursor[TOUCHED]
     many = count > _MANY and 8 * count > size
     if many:
-        kept = 0
+        untouched = 0
         for k in range(size):
             code = listing.codes[k]
             if listing.is_touched[code]:
                 listing.listed[code] = False
             else:
-                listing.codes[kept] = code
-                kept += 1
-        size = kept
+                listing.codes[untouched] = code
+                untouched += 1
+        size = untouched
     for k in range(count):
         code = listing.touched[k]
         listing.is_touched[code] = False

@@ -153,20 +153,20 @@ def insert(heap: Int64s, place: Int64s, codes: Int64s, counts: Int64s, by_value:
 
 @jit
 def take_best(
-    heap: Int64s, place: Int64s, size: int, by_value: bool, wanted: int, frontier: Int64s, best: Int64s
+    heap: Int64s, place: Int64s, size: int, by_value: bool, limit: int, frontier: Int64s, best: Int64s
 ) -> int:
-    """best[:k] = the keys of the best codes, best first, until there are `wanted` (`by_value`: codes counted as often
+    """best[:k] = the keys of the best codes, best first, until there are `limit` (`by_value`: codes counted as often
     as they are in); returns k. The set stays as it is.
 
     O(k log k): only the children of keys already taken can be next; `frontier` int64[k + 1] is a heap of them.
     """
-    if size == 0 or wanted <= 0:
+    if size == 0 or limit <= 0:
         return 0
     frontier[0] = heap[0]
     waiting = 1
     taken = 0
     total = 0
-    while waiting > 0 and total < wanted:
+    while waiting > 0 and total < limit:
         key = frontier[0]
         best[taken] = key
         taken += 1
@@ -232,16 +232,16 @@ def remove_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value
 
 
 @jit
-def find_best(keys: Int64s, size: int, by_value: bool, wanted: int, best: Int64s) -> int:
+def find_best(keys: Int64s, size: int, by_value: bool, limit: int, best: Int64s) -> int:
     """As `take_best`: best[:k] = the keys of the best codes, best first; returns k."""
-    found = 0
+    taken = 0
     for i in range(size):
         key = keys[i]
-        if found == wanted and key < best[found - 1]:
+        if taken == limit and key < best[taken - 1]:
             continue
-        at = found
-        if found < wanted:
-            found += 1
+        at = taken
+        if taken < limit:
+            taken += 1
         else:
             at -= 1
         while at > 0 and best[at - 1] < key:
@@ -249,13 +249,13 @@ def find_best(keys: Int64s, size: int, by_value: bool, wanted: int, best: Int64s
             at -= 1
         best[at] = key
     if not by_value:
-        return found
+        return taken
     total = 0
-    for k in range(found):
-        if total >= wanted:
+    for k in range(taken):
+        if total >= limit:
             return k
         total += count_of(best[k], by_value)
-    return found
+    return taken
 
 
 @jit
@@ -273,7 +273,7 @@ SIZE = 4
 def sliding_top(
     codes: Int64s,
     slices: tuple[Int64s, Int64s, Int64s, Int64s],
-    own: Int64s,
+    current: Int64s,
     fresh: Bools,
     heap: Int64s,
     place: Int64s,
@@ -283,7 +283,7 @@ def sliding_top(
 ) -> None:
     """out[i] = the most frequent code of frame i, the smallest of equally frequent ones; -1 if there is none.
 
-    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
+    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and current[i] (-1: none), with bounds
     (lo, hi, lo2, hi2) = `slices` as in `moves`; where `fresh`, what was counted before is dropped. State: heap and
     place are a heap by frequency; cursor int64[5] = (edges of the slices, size of the heap). ranges =
     int64[MOVES, 2]. O(log of the distinct codes) for each code that enters or leaves.
@@ -304,9 +304,9 @@ def sliding_top(
                     size = add(heap, place, size, codes[k], False)
                 elif codes[k] >= 0:
                     size = remove(heap, place, size, codes[k], False)
-        if own[i] >= 0:
-            size = add(heap, place, size, own[i], False)
+        if current[i] >= 0:
+            size = add(heap, place, size, current[i], False)
         out[i] = code_of(heap[0], False) if size > 0 else -1
-        if own[i] >= 0:
-            size = remove(heap, place, size, own[i], False)
+        if current[i] >= 0:
+            size = remove(heap, place, size, current[i], False)
     cursor[SIZE] = size

@@ -111,14 +111,14 @@ def sliding_matches(
     hi: Int64s,
     lo2: Int64s,
     hi2: Int64s,
-    wanted: Int64s,
+    targets: Int64s,
     fresh: Bools,
     permanent: Int64s,
     counts: Int64s,
     cursor: Int64s,
     out: Int64s,
 ) -> None:
-    """out[i] = how often code wanted[i] is in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]); 0 where it is -1.
+    """out[i] = how often code targets[i] is in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]); 0 where it is -1.
 
     codes int64[n], dense, below len(counts), or -1 for what is never counted. All bounds int64[m], never falling
     while fresh is false, but lo may. State: counts int64[c]; cursor int64[5] = (low, end, low2, end2, permanent are
@@ -155,7 +155,7 @@ def sliding_matches(
             if codes[k] >= 0:
                 counts[codes[k]] -= 1
         low, end, low2, end2 = lo[i], hi[i], lo2[i], hi2[i]
-        out[i] = counts[wanted[i]] if wanted[i] >= 0 else 0
+        out[i] = counts[targets[i]] if targets[i] >= 0 else 0
     cursor[0] = low
     cursor[1] = end
     cursor[2] = low2
@@ -170,14 +170,14 @@ def sliding_distinct(
     hi: Int64s,
     lo2: Int64s,
     hi2: Int64s,
-    own: Int64s,
+    current: Int64s,
     fresh: Bools,
     permanent: Int64s,
     counts: Int64s,
     cursor: Int64s,
     out: Int64s,
 ) -> None:
-    """out[i] = number of distinct codes in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]), and own[i] if not -1.
+    """out[i] = number of distinct codes in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]), and current[i] if not -1.
 
     codes int64[n], dense, below len(counts). All bounds int64[m], never falling while fresh is false, but lo may.
     State: counts int64[c], how often each code is in the slices; cursor int64[6] = (low, end, low2, end2,
@@ -215,7 +215,7 @@ def sliding_distinct(
             distinct -= counts[codes[k]] == 0
         low, end, low2, end2 = lo[i], hi[i], lo2[i], hi2[i]
         out[i] = distinct
-        if own[i] >= 0 and counts[own[i]] == 0:
+        if current[i] >= 0 and counts[current[i]] == 0:
             out[i] += 1
     cursor[0] = low
     cursor[1] = end

@@ -24,7 +24,7 @@ REST = 2.0**26
 def sliding_mode(
     codes: Int64s,
     slices: tuple[Int64s, Int64s, Int64s, Int64s],
-    own: Int64s,
+    current: Int64s,
     fresh: Bools,
     permanent: Int64s,
     counts: Int64s,
@@ -35,7 +35,7 @@ def sliding_mode(
 ) -> None:
     """out[i] = how often the most frequent code is in frame i; out_total[i] = how many codes are in it.
 
-    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
+    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and current[i] (-1: none), with bounds
     (lo, hi, lo2, hi2) = `slices` as in `moves`. State: counts int64[c]; cursor int64[8] = (edges of the slices,
     permanent are in, sum of the counts, base, largest count). The counts of the `permanent` codes, 1 and more at the
     start, are in every frame until one is `fresh`; `base` is the largest of them, so that no smaller count can be the
@@ -78,8 +78,8 @@ def sliding_mode(
                 counts[code] = count
         out[i] = mode
         out_total[i] = total
-        if own[i] >= 0:
-            out[i] = max(mode, counts[own[i]] + 1)
+        if current[i] >= 0:
+            out[i] = max(mode, counts[current[i]] + 1)
             out_total[i] += 1
     cursor[TOTAL] = total
     cursor[BASE] = base
@@ -142,7 +142,7 @@ def _change(counts: Int64s, code: int, by: int, sums: Int64s) -> None:
 def sliding_entropy(
     codes: Int64s,
     slices: tuple[Int64s, Int64s, Int64s, Int64s],
-    own: Int64s,
+    current: Int64s,
     fresh: Bools,
     permanent: Int64s,
     counts: Int64s,
@@ -152,7 +152,7 @@ def sliding_entropy(
 ) -> None:
     """out[i] = (units, rests, number of values, number of distinct values) of frame i; out int64[m, 4].
 
-    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
+    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and current[i] (-1: none), with bounds
     (lo, hi, lo2, hi2) = `slices` as in `moves`. State: counts int64[c] and their sums int64[4]; cursor int64[5] =
     (edges of the slices, permanent are in): the `permanent` codes have counts at the start, and are in every frame
     until one is `fresh`.
@@ -175,9 +175,9 @@ def sliding_entropy(
             step = 1 if r < ENTERING else -1
             for k in range(ranges[r, 0], ranges[r, 1]):
                 _change(counts, codes[k], step, sums)
-        _change(counts, own[i], 1, sums)
+        _change(counts, current[i], 1, sums)
         out[i, :] = sums
-        _change(counts, own[i], -1, sums)
+        _change(counts, current[i], -1, sums)
 
 
 @jit
@@ -224,8 +224,8 @@ def sliding_ranks(
     codes: Int64s,
     counted: Int64s,
     slices: tuple[Int64s, Int64s, Int64s, Int64s],
-    own: Int64s,
-    own_counted: Int64s,
+    current: Int64s,
+    current_counted: Int64s,
     fresh: Bools,
     permanent: Int64s,
     permanent_counts: Int64s,
@@ -244,10 +244,10 @@ def sliding_ranks(
     `interpolated`: of n values it is (n - 1) * fraction. Else it is a whole place: of the
     first value at which at least that fraction of all values is passed. `descending` counts from the largest value.
     codes int64[n] in the order of the values, -1 for none, each of which counts counted[k] times (int64[n], or [0]:
-    once); frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds (lo, hi, lo2, hi2) = `slices` as
-    in `moves`. lower, upper int64[m, q], position float64[m, q]. State: tree int64[c + 1], the `fenwick` of the counts;
-    cursor int64[6] = (edges of the slices, permanent are in, number of values): permanent_counts[j] values of code
-    permanent[j] are in the tree at the start, and in every frame until one is `fresh`.
+    once); frame i is codes[lo:hi], codes[lo2:hi2] and current[i] (-1: none), with bounds (lo, hi, lo2, hi2) = `slices`
+    as in `moves`. lower, upper int64[m, q], position float64[m, q]. State: tree int64[c + 1], the `fenwick` of the
+    counts; cursor int64[6] = (edges of the slices, permanent are in, number of values): permanent_counts[j] values of
+    code permanent[j] are in the tree at the start, and in every frame until one is `fresh`.
 
     O(log c) for each value that enters or leaves, and for each code that is looked up. Measured as medians, ns a row
     in windows of 10, 1,000, 100,000 rows, ranking included: 690, 520, 510 with 1,000,000 distinct values, 120, 90, 60
@@ -268,8 +268,8 @@ def sliding_ranks(
             step = 1 if r < ENTERING else -1
             for k in range(ranges[r, 0], ranges[r, 1]):
                 total += _add(tree, codes[k], step if once else step * counted[k])
-        more = 1 if once else own_counted[i]
-        total += _add(tree, own[i], more)
+        more = 1 if once else current_counted[i]
+        total += _add(tree, current[i], more)
         for j in range(len(fractions)):
             lower[i, j] = upper[i, j] = -1
             position[i, j] = 0.0
@@ -283,7 +283,7 @@ def sliding_ranks(
                 upper[i, j] = lower[i, j]
                 if second != first:
                     upper[i, j] = _select(tree, total - 1 - second if descending else second)
-        total += _add(tree, own[i], -more)
+        total += _add(tree, current[i], -more)
     cursor[TOTAL] = total
 
 

@@ -204,7 +204,7 @@ def sliding_sums(
 def sliding_distinct_sum(
     codes: Int64s,
     slices: tuple[Int64s, Int64s, Int64s, Int64s],
-    own: Int64s,
+    current: Int64s,
     fresh: Bools,
     permanent: Int64s,
     parts: Int64s,
@@ -215,7 +215,7 @@ def sliding_distinct_sum(
     out: Int64s,
 ) -> None:
     """out[i] = the sum of parts[c] over the distinct codes c in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]), and
-    own[i] if not -1; distinct[i] = the number of these codes.
+    current[i] if not -1; distinct[i] = the number of these codes.
 
     codes int64[n], below len(counts), -1 for rows that do not count; parts int64[c, p]; out int64[m, p]. The bounds
     `slices` = (lo, hi, lo2, hi2), int64[m], never fall while fresh is false, but lo may. State: counts int64[c], how
@@ -243,8 +243,8 @@ def sliding_distinct_sum(
         low, end, low2, end2 = lo[i], hi[i], lo2[i], hi2[i]
         out[i] = sums[:-1]
         distinct[i] = sums[-1]
-        if own[i] >= 0 and counts[own[i]] == 0:
-            out[i] += parts[own[i]]
+        if current[i] >= 0 and counts[current[i]] == 0:
+            out[i] += parts[current[i]]
             distinct[i] += 1
     cursor[0] = low
     cursor[1] = end

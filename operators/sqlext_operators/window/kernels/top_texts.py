@@ -32,7 +32,7 @@ WRITTEN = 5
 def top_texts(
     codes: Int64s,
     slices: Slices,
-    own: Int64s,
+    current: Int64s,
     fresh: Bools,
     empty: Bools,
     first: int,
@@ -50,7 +50,7 @@ def top_texts(
     """Write the texts of frames first, first + 1, ... to `out`, values joined with commas, until `out` is full.
 
     Returns the first frame that is not written: call again with it and a larger `out` that begins with the old one.
-    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
+    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and current[i] (-1: none), with bounds
     (lo, hi, lo2, hi2) = `slices` as in `moves`; where `fresh`, what was counted before is dropped. `by_value`: the n
     largest codes, each as often as it is in; else the n most frequent codes, the smaller first of equally frequent
     ones, then `filler` for those that are missing, but nothing for frames that are `empty`.
@@ -67,7 +67,7 @@ def top_texts(
     size = cursor[SIZE]
     at = cursor[WRITTEN]
     known = -1  # how many codes are in `best`; -1 once the set has changed
-    known_own = np.int64(-1)
+    known_current = np.int64(-1)
     left = n
     length = 0
     for i in range(first, len(lo)):
@@ -88,10 +88,10 @@ def top_texts(
                         size = _enter(heap, place, size, code, by_value, few)
                     else:
                         size = _leave(heap, place, size, code, by_value, few)
-        if known < 0 or own[i] != known_own:
-            known_own = own[i]
-            if known_own >= 0:
-                size = _enter(heap, place, size, known_own, by_value, few)
+        if known < 0 or current[i] != known_current:
+            known_current = current[i]
+            if known_current >= 0:
+                size = _enter(heap, place, size, known_current, by_value, few)
             if few:
                 known = find_best(heap, size, by_value, n, best)
             else:
@@ -106,8 +106,8 @@ def top_texts(
             if by_value:
                 left = 0
             length += left * (len(filler) + 1)
-            if known_own >= 0:
-                size = _leave(heap, place, size, known_own, by_value, few)
+            if known_current >= 0:
+                size = _leave(heap, place, size, known_current, by_value, few)
         out_offsets[i] = at
         if empty[i] or length == 0:
             continue

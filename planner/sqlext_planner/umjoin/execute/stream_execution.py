@@ -253,7 +253,7 @@ def time_column(
 def _result_times(columns: Sequence[Column | None], times: StreamTimes) -> dict[str, int | str]:
     """The event times of the results: a row of an input comes out for as long as it is kept."""
     found: dict[str, int | str] = {}
-    for column, kept in zip(columns, times.kept, strict=True):
+    for column, kept in zip(columns, times.retention, strict=True):
         if column is not None:
             why = f"no condition of its join says until when rows find matches by {column}"
             found[column.spark_name] = why if kept is None else max(kept, 0)

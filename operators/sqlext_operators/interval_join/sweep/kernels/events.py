@@ -78,7 +78,7 @@ def interleave(events: EventArrays, probes: EventArrays, events_first: bool, unt
 
 @jit
 def keep_one_of_two(
-    events: EventArrays, ends: bool, first: bool, seen: MapArrays, state: Int64s, kept: EventArrays
+    events: EventArrays, ends: bool, first: bool, seen: MapArrays, state: Int64s, passed: EventArrays
 ) -> None:
     """Copy the events that pass: of a tuple's two ends (or starts) the first (or second), and all other events.
 
@@ -100,7 +100,7 @@ def keep_one_of_two(
             if again == first:
                 i += 1
                 continue
-        _copy(events, i, kept, count)
+        _copy(events, i, passed, count)
         count += 1
         i += 1
     state[0], state[1], state[2] = i, count, size
