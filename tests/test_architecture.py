@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,3 +63,48 @@ def test_a_name_stands_once_in_a_feature() -> None:
             if inside and path.name != "__init__.py" and not PARALLEL & set(inside):
                 names[(layer, feature, path.name)] += 1
     assert [name for name, count in names.items() if count > 1] == []
+
+
+#: Words that say that there is a thing, and not what it is: no names of what lives longer than five lines.
+NO_NAMES = re.compile(r"\b_*(?:found|told|said|kept|own|wanted)_*\b", re.IGNORECASE)
+#: (file, name) of those that stay, with the reason. None does.
+STAYING_NAMES: dict[tuple[str, str], str] = {}
+
+
+def nameless(text: str) -> Iterator[str]:
+    """Functions and classes with such a name, and parameters and variables of a function over more than five lines."""
+    functions: list[ast.FunctionDef] = []
+    uses: list[tuple[str, int]] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            functions.append(node)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and NO_NAMES.fullmatch(node.name):
+            yield node.name
+        elif isinstance(node, (ast.Name, ast.arg)):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            if NO_NAMES.fullmatch(name):
+                uses.append((name, node.lineno))
+    for function in functions:
+        lines: defaultdict[str, list[int]] = defaultdict(list)
+        for name, line in uses:
+            if function.lineno <= line <= (function.end_lineno or line):
+                lines[name].append(line)
+        yield from (name for name, places in lines.items() if max(places) - min(places) > 5)
+
+
+def test_the_words_that_are_no_names_are_noticed() -> None:
+    body = "\n".join(f"    pass  # {line}" for line in range(5))
+    assert list(nameless("class _Kept: ...\ndef told(): ...")) == ["_Kept", "told"]
+    assert list(nameless(f"def f(own):\n{body}\n    return own")) == ["own"]
+    assert list(nameless("def f(x):\n    found = x + 1\n    return found")) == []
+
+
+def test_a_name_says_what_it_holds() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for layer in LAYERS for path in (ROOT / layer).rglob("*.py")}
+    names = {
+        (str(path.relative_to(ROOT)), name)
+        for path, text in texts.items()
+        if NO_NAMES.search(text) is not None
+        for name in nameless(text)
+    }
+    assert names == set(STAYING_NAMES)
