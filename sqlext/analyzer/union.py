@@ -98,8 +98,8 @@ def _in_star_order(columns: Sequence[Visible], source: LogicalPlan) -> LogicalPl
 
 def _source(window_plan: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
     """A UNION source with the columns of FROM (docs/reference/windows.md, section 2): found by their names
-    (`UnionSources.pairs`), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its rows
-    have NULL in the columns that it lacks."""
+    (`UnionSources.pairs`), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its
+    rows have NULL in the columns that it lacks."""
     if is_by_name(window_plan.definition.node):
         return window_plan.named.arranged(node, window_plan.scope, needed)
     context = window_plan.context
