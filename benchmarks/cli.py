@@ -144,7 +144,7 @@ for _name, (_options, _make, _help) in SUITES.items():
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="A file that --json wrote.")],
-    markdown_: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as in docs/benchmarks.md.")] = False,
+    markdown_: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the chart to this file (.png, .svg); by default next to the JSON file.")
     ] = None,

@@ -1,6 +1,6 @@
 """Suite `features`: FEBench's feature scripts Q0 to Q5, ours against the best plain Spark SQL for them.
 
-The scripts and the Spark SQL are files in `benchmarks/sql/features`; docs/benchmarks.md explains how it was chosen.
+The scripts and the Spark SQL are files in `benchmarks/sql/features`; benchmarks/README.md explains how it was chosen.
 """
 
 from __future__ import annotations

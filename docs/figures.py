@@ -29,19 +29,17 @@ _STYLE = """
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart: the run that it shows, by the time in benchmarks.md, and which cases, contestants and column of it."""
+    """One chart: the table of benchmarks.md that it shows, by its first heading, and its cases and contestants."""
 
     name: str
     title: str
-    run: str
+    table: str
     cases: str
     contestants: tuple[str, ...]
-    column: str = "seconds"
-    unit: str = " s"
 
     def bars(self) -> list[Bar]:
         """What is drawn, in the order of the table. Raises ValueError if the table has none of it."""
-        rows = recorded(self.run, self.column)
+        rows = recorded(self.table)
         found = [bar for bar in rows if re.match(self.cases, bar.case) and bar.contestant in self.contestants]
         if not found:
             raise ValueError(f"benchmarks.md has no figures for the chart {self.name}")
@@ -65,63 +63,71 @@ FIGURES = (
     Figure(
         "windows",
         "Windows: sum and count over two tables of 5M rows",
-        "2026-11-24T20:38:17+00:00",
+        "windows",
         "2 x 5M",
         ("ours", "spark", "spark-segment-tree", "duckdb"),
     ),
     Figure(
         "features",
         "Feature scripts of FEBench, 1M rows",
-        "2026-11-24T20:48:57+00:00",
-        "Q",
+        "feature scripts",
+        "Q[012]",
         ("ours", "spark", "floor"),
     ),
     Figure(
         "intervals",
         "Overlap joins of 1M and 1M periods",
-        "2026-11-21T20:00:09+00:00",
+        "interval joins",
         "(pairs|count), 1M",
         ("ours", "duckdb", "polars", "spark-bins"),
     ),
     Figure(
         "triangles",
         "Counting triangles among 600,000 edges",
-        "2026-11-22T03:00:51+00:00",
+        "multi-way joins",
         "triangle: count",
         ("ours", "spark"),
     ),
     Figure(
         "skew",
-        "One key with 58 % of the rows: the slowest task",
-        "2026-11-24T00:13:27+00:00",
-        "50 keys, skew 0.2",
+        "One key with 58 % of the rows",
+        "skewed keys",
+        "slowest task: 50 keys, skew 0.2",
         ("ours", "hash", "key", "fragment", "dynamic"),
-        "slowest task",
     ),
 )
 
 
-def recorded(run: str, column: str) -> Iterator[Bar]:
-    """The figures of a column in the tables below the line that begins with the run's time."""
-    page = BENCHMARKS.read_text(encoding="utf-8")
-    part = re.split(r"^\d{4}-\d\d-\d\dT", page.split(f"\n{run};", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
-    header: list[str] = []
-    for line in part.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-        if cells[:2] == ["case", "contestant"]:
-            header = cells
-        elif not cells:
-            header = []
-        elif column in header and not line.startswith("| ---"):
-            yield Bar(cells[0], cells[1], cells[header.index(column)])
+def recorded(table: str) -> Iterator[Bar]:
+    """The figures of a table: a row for each case, a column for each contestant. Raises as `_around`."""
+    header, *rows = (_cells(line) for line in _around(table)[1].splitlines() if not line.startswith("|---"))
+    for case, *cells in rows:
+        for contestant, cell in zip(header[1:], cells, strict=True):
+            if cell[:1].isdigit() or cell.startswith(">"):
+                yield Bar(case, contestant, cell.split()[0])
 
 
-def machine(run: str) -> str:
-    """The machine of a run, as its line has it."""
-    found = re.search(rf"^{re.escape(run)}; ([^;]*)[;.]", BENCHMARKS.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
-        raise ValueError(f"benchmarks.md has no run of {run}")
-    return found[1]
+def run(table: str) -> tuple[str, str]:
+    """The day and the machine of a table: those of the last line above it that begins with a day.
+
+    Raises ValueError if there is none, and as `_around`.
+    """
+    found = re.findall(r"^(\d{4}-\d\d-\d\d), ([^:]+):", _around(table)[0], re.MULTILINE)
+    if not found:
+        raise ValueError(f"benchmarks.md has no day above the table {table}")
+    return found[-1]
+
+
+def _around(table: str) -> tuple[str, str]:
+    """The page above a table, and the table. Raises ValueError if there is no table with this first heading."""
+    above, head, rest = BENCHMARKS.read_text(encoding="utf-8").partition(f"\n| {table} |")
+    if not head:
+        raise ValueError(f"benchmarks.md has no table {table}")
+    return above, f"| {table} |{rest}".split("\n\n", 1)[0]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def svg(figure: Figure) -> str:
@@ -133,28 +139,28 @@ def svg(figure: Figure) -> str:
         if bar.case != case:
             case, y = bar.case, y + _GAP
             lines.append(f'  <text x="12" y="{y - 6}" class="small">{escape(case)}</text>')
-        lines += _bar(bar, y, bar.value / longest, figure.unit)
+        lines += _bar(bar, y, bar.value / longest)
         y += _BAR
     height = y + 14
-    date = figure.run.split("T")[0]
+    day, machine = run(figure.table)
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" aria-labelledby="t">',
         f'  <title id="t">{escape(figure.title)}</title>',
         f"  <style>{_STYLE}  </style>",
         f'  <rect class="ground" x="0.5" y="0.5" width="{_WIDTH - 1}" height="{height - 1}" rx="6"/>',
         f'  <text x="12" y="22" class="title">{escape(figure.title)}</text>',
-        f'  <text x="12" y="38" class="small">{escape(date)}, {escape(machine(figure.run))}; shorter is better</text>',
+        f'  <text x="12" y="38" class="small">{escape(day)}, {escape(machine)}; shorter is better</text>',
     ]
     return "\n".join([*head, *lines, "</svg>", ""])
 
 
-def _bar(bar: Bar, y: int, share: float, unit: str) -> Sequence[str]:
+def _bar(bar: Bar, y: int, share: float) -> Sequence[str]:
     width = max(1, round((_WIDTH - _LEFT - _RIGHT) * share))
     kind = "ours" if bar.contestant == "ours" else "other"
     return (
         f'  <text x="{_LEFT - 6}" y="{y + 12}" text-anchor="end">{escape(bar.contestant)}</text>',
         f'  <rect class="{kind}" x="{_LEFT}" y="{y + 2}" width="{width}" height="{_BAR - 5}"/>',
-        f'  <text x="{_LEFT + width + 5}" y="{y + 12}">{escape(bar.text.strip("*"))}{unit}</text>',
+        f'  <text x="{_LEFT + width + 5}" y="{y + 12}">{escape(bar.text.strip("*"))} s</text>',
     )
 
 
@@ -162,6 +168,6 @@ def markdown(figure: Figure) -> str:
     """The chart on a page, with all of its figures as its alternative text."""
     parts: dict[str, list[str]] = {}
     for bar in figure.bars():
-        parts.setdefault(bar.case, []).append(f"{bar.contestant} {bar.text.strip('*')}{figure.unit}")
+        parts.setdefault(bar.case, []).append(f"{bar.contestant} {bar.text.strip('*')} s")
     told = ". ".join(f"{case}: {', '.join(values)}" for case, values in parts.items())
     return f"![{figure.title}. {told}.](figures/{figure.name}.svg)"

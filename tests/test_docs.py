@@ -26,7 +26,10 @@ from sqlext.syntax import hint_nodes
 pytestmark = pytest.mark.tidied("file")
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 #: Languages of blocks that are not run: grammars, drawings, fragments of our own code.
 SHOWN_ONLY = {"text", "toml"}
 #: Pages whose python blocks run streams, for a minute together.

@@ -1,4 +1,4 @@
-"""A report as a terminal table, as Markdown for the docs, and as a JSON file."""
+"""A report as a terminal table, as Markdown, and as a JSON file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def markdown(report: Report) -> str:
-    """The table, the checks and what they were measured on, for docs/benchmarks.md."""
+    """The table, the checks and what they were measured on. docs/benchmarks.md has the figures that matter of it."""
     lines = [
         f"**{report.title}**",
         "",

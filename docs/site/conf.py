@@ -20,7 +20,14 @@ html_title = project
 author = "the authors of SQL for time on Spark"
 root_doc = INDEX
 extensions = ["myst_parser"]
-include_patterns = ["docs/**.md", "*.md", "tpch_queries/README.md", "tpcds_queries/README.md", "examples/*.md"]
+include_patterns = [
+    "docs/**.md",
+    "*.md",
+    "tpch_queries/README.md",
+    "tpcds_queries/README.md",
+    "benchmarks/README.md",
+    "examples/*.md",
+]
 exclude_patterns = ["build", "dist", ".*", "sqlext", "planner", "operators", "tests", "docs/site"]
 
 # Anchors of headings are GitHub's, and a link to one that does not exist is a warning; `make docs` makes it an error.

@@ -26,6 +26,7 @@ NAMES = {
     "docs/cluster": "Cluster",
     "docs/platforms": "Platforms",
     "docs/conformance": "Conformance with OpenMLDB",
+    "benchmarks/README": "Suites of benchmarks",
     "tpch_queries/README": "TPC-H queries",
     "tpcds_queries/README": "TPC-DS queries",
 }
@@ -85,6 +86,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "docs/invariants",
             "docs/sweeps",
             "docs/benchmarks",
+            "benchmarks/README",
             "docs/conformance",
             "docs/tpcds",
             "tpch_queries/README",

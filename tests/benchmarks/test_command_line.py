@@ -1,4 +1,4 @@
-"""The command line of all suites: what it refuses, its help, and the contestants in the documentation."""
+"""The command line of all suites: what it refuses, its help, and the contestants in its README."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.stream.options import CONTESTANTS as STREAM
 from benchmarks.umjoin.options import CONTESTANTS as UMJOIN
 from tests.benchmarks.runs import bench
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md").read_text()
+TEXT = (Path(__file__).resolve().parents[2] / "benchmarks" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
