@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlext_operators.window.functions import lookup
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.patterns import holds_subquery
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -37,7 +37,7 @@ from sqlext.analyzer.items import WRAPPERS, Item, aggregate_calls, is_aggregate_
 from sqlext.analyzer.ordering import arrange, ordering
 from sqlext.analyzer.windows import native_window
 from sqlext.syntax.calls import is_group_call
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, mistake, span_of, unsupported
 from sqlext.syntax.sql_settings import normal_text
 
 #: Same results and types in Spark, which aggregates them before its shuffle. If the block has our other calls too,
@@ -86,11 +86,11 @@ class GroupFunctions:
         _refuse_modifiers(node)
         function = lookup(node.name)
         if function is not None and function.needs_order:
-            raise AnalysisError(
+            raise mistake(
+                "misplaced-window",
+                node,
                 f"{node.name}() needs an order of the rows, which a group does not have",
-                condition="misplaced-window",
-                span=span_of(node),
-                help=f"call it over a window: {function.signature.replace(function.name, node.name, 1)} OVER w",
+                f"call it over a window: {function.signature.replace(function.name, node.name, 1)} OVER w",
             )
         return calls.window_call(self._builder, node, Column("", ""), whole=False)
 
@@ -113,11 +113,11 @@ class GroupFunctions:
 
 def refuse_grouping_sets(call: exp.Anonymous) -> None:
     """Raises UnsupportedError: only Spark has ROLLUP, CUBE and GROUPING SETS."""
-    raise UnsupportedError(
+    raise unsupported(
+        "unsupported-clause",
+        call,
         f"{call.name}() cannot be used with ROLLUP, CUBE or GROUPING SETS",
-        condition="unsupported-clause",
-        span=span_of(call),
-        help="write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
+        "write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
     )
 
 
@@ -127,11 +127,11 @@ def _refuse_inner_aggregates(node: exp.Expr) -> None:
         inner = next(aggregate_calls(argument), None) or next(outer_calls(argument), None)
         ours = any(is_group_call(item) for item in (node, *argument.find_all(exp.Anonymous)))
         if inner is not None and ours:
-            raise AnalysisError(
+            raise mistake(
+                "misplaced-aggregate",
+                inner,
                 f"{_name(inner)} is inside another aggregate",
-                condition="misplaced-aggregate",
-                span=span_of(inner),
-                help="compute it in a subquery of FROM, and use its column here",
+                "compute it in a subquery of FROM, and use its column here",
             )
 
 
@@ -156,27 +156,22 @@ def _refuse_wrapper(node: exp.Expr) -> None:
     if inner is node or not is_group_call(inner):
         return
     what = "FILTER" if filtered else "IGNORE NULLS, RESPECT NULLS or WITHIN GROUP"
-    raise UnsupportedError(
+    raise unsupported(
+        "call-modifier",
+        node,
         f"{what} cannot be used with {inner.name}()",
-        condition="call-modifier",
-        span=span_of(node),
-        help="use a function with a condition: count_where, sum_where, avg_where, ..." if filtered else None,
+        "use a function with a condition: count_where, sum_where, avg_where, ..." if filtered else None,
     )
 
 
 def _refuse_modifiers(node: exp.Anonymous) -> None:
     for argument in node.expressions:
         if isinstance(argument, exp.Distinct):
-            raise UnsupportedError(
-                f"DISTINCT cannot be used with {node.name}()",
-                condition="call-modifier",
-                span=span_of(argument),
-                help="use distinct_count(x)",
+            raise unsupported(
+                "call-modifier", argument, f"DISTINCT cannot be used with {node.name}()", "use distinct_count(x)"
             )
         if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
-            raise UnsupportedError(
-                f"{node.name}() takes only plain arguments", condition="call-modifier", span=span_of(argument)
-            )
+            raise unsupported("call-modifier", argument, f"{node.name}() takes only plain arguments")
 
 
 def analyze_aggregate(
@@ -192,11 +187,11 @@ def analyze_aggregate(
     for root, _ in roots(node, items):
         for call in outer_calls(root):
             if definitions.is_ours(call):
-                raise AnalysisError(
+                raise mistake(
+                    "misplaced-window",
+                    call,
                     "a sqlext window cannot be combined with GROUP BY, HAVING or aggregates in one SELECT",
-                    condition="misplaced-window",
-                    span=span_of(call),
-                    help="aggregate in a subquery of FROM, or in an outer query",
+                    "aggregate in a subquery of FROM, or in an outer query",
                 )
     return _AggregateBlock(context, node, env, scope, items, definitions).analyze(plan)
 
@@ -230,11 +225,11 @@ class _AggregateBlock(SelectBlock):
             chosen.append(NamedExpr(expression, name, span=item.span))
         having = self.node.args.get("having")
         for call in outer_calls(having.this) if having is not None else ():
-            raise AnalysisError(
+            raise mistake(
+                "misplaced-window",
+                call,
                 "HAVING cannot contain a window function",
-                condition="misplaced-window",
-                span=span_of(call),
-                help="compute it in a subquery of FROM and filter its column",
+                "compute it in a subquery of FROM and filter its column",
             )
         condition = self._having(having.this, above) if having is not None else None
         names = tuple(item.name for item in self.items)
@@ -412,15 +407,15 @@ class _AggregateBlock(SelectBlock):
 
 
 def _not_grouped(name: str, span: Span) -> AnalysisError:
-    return AnalysisError(
+    return mistake(
+        "not-grouped",
+        span,
         f"column '{name}' is neither grouped nor inside an aggregate",
-        condition="not-grouped",
-        span=span,
-        help="add it to GROUP BY, or use first(...)",
+        "add it to GROUP BY, or use first(...)",
     )
 
 
 def _node(item: Item) -> exp.Expr:
     if item.node is None:
-        raise AnalysisError("* is not allowed here", condition="not-grouped", span=item.span, help="name the columns")
+        raise mistake("not-grouped", item.span, "* is not allowed here", "name the columns")
     return item.node

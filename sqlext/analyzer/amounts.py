@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, DecimalException, localcontext
+from functools import partial
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.periods.predicates import UNITS, Amount
@@ -17,8 +18,10 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.syntax.nodes import Duration
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
 from sqlext.syntax.sql_settings import SqlSettings, is_string, string_value
+
+_wrong_distance = partial(mistake, "period-distance")
 
 LARGEST = 2**63 - 1
 _MOST_DIGITS = 19
@@ -33,7 +36,7 @@ def whole_number(text: str, span: Span, what: str, *, most: int = LARGEST, help:
     if len(digits) > _MOST_DIGITS or int(digits) > most:
         shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text)} digits)"
         help = help or f"the largest is {most}"
-        raise AnalysisError(f"{what} {shown} is too large", condition="number-out-of-range", span=span, help=help)
+        raise mistake("number-out-of-range", span, f"{what} {shown} is too large", help)
     return int(digits)
 
 
@@ -62,12 +65,7 @@ def amount(context: Context, node: exp.Expr, name: str) -> Amount | None:
     try:
         return _amount(context, span, name)
     except DecimalException:  # an exponent beyond what can be computed with
-        raise AnalysisError(
-            f"{name} is out of range",
-            condition="period-distance",
-            span=span,
-            help="leave it out; then there is no bound",
-        ) from None
+        raise _wrong_distance(span, f"{name} is out of range", "leave it out; then there is no bound") from None
 
 
 def _amount(context: Context, span: Span, name: str) -> Amount | None:
@@ -82,11 +80,10 @@ def _amount(context: Context, span: Span, name: str) -> Amount | None:
     if value is None:
         value = _number(body, span, name)
     if value is None:
-        raise AnalysisError(
+        raise _wrong_distance(
+            span,
             f"{name} must be a literal number or INTERVAL, not {context.slice(span)!r}",
-            condition="period-distance",
-            span=span,
-            help="write a distance that differs from row to row as an ordinary comparison: s.ts - r.te <= r.x",
+            "write a distance that differs from row to row as an ordinary comparison: s.ts - r.te <= r.x",
         )
     if not value.is_finite() and not negative:
         return None
@@ -95,35 +92,17 @@ def _amount(context: Context, span: Span, name: str) -> Amount | None:
 
 def _checked(value: Decimal, span: Span, name: str, *, interval: bool) -> Amount:
     if value < 0:
-        raise AnalysisError(
-            f"{name} cannot be negative",
-            condition="period-distance",
-            span=span,
-            help="swap the periods, or use the inverse relation",
-        )
+        raise _wrong_distance(span, f"{name} cannot be negative", "swap the periods, or use the inverse relation")
     if interval and value != value.to_integral_value():
-        raise AnalysisError(
-            f"{name} is finer than a microsecond",
-            condition="period-distance",
-            span=span,
-            help="give whole microseconds",
-        )
+        raise _wrong_distance(span, f"{name} is finer than a microsecond", "give whole microseconds")
     if interval and value > _LARGEST:
-        raise AnalysisError(
-            f"{name} is longer than any distance between two times",
-            condition="period-distance",
-            span=span,
-            help="leave it out; then there is no bound",
+        raise _wrong_distance(
+            span, f"{name} is longer than any distance between two times", "leave it out; then there is no bound"
         )
     if value == value.to_integral_value() and value <= _LARGEST:
         return Amount(int(value), interval, span=span)
     if Decimal(repr(float(value))) != value:
-        raise AnalysisError(
-            f"{name} has more digits than a double can hold",
-            condition="period-distance",
-            span=span,
-            help="give at most 15 digits",
-        )
+        raise _wrong_distance(span, f"{name} has more digits than a double can hold", "give at most 15 digits")
     return Amount(float(value), interval, span=span)
 
 
@@ -136,9 +115,7 @@ def _number(text: str, span: Span, name: str) -> Decimal | None:
         return None
     word = (cast[1] if cast[1] is not None else cast[2]).strip().lower()
     if word == "nan":
-        raise AnalysisError(
-            f"{name} cannot be NaN", condition="period-distance", span=span, help="leave it out if there is no bound"
-        )
+        raise _wrong_distance(span, f"{name} cannot be NaN", "leave it out if there is no bound")
     if word.lstrip("+") in ("inf", "infinity"):
         return Decimal("Infinity")
     found = re.fullmatch(rf"([+-]?){_NUMBER}(e[+-]?\d+)?", word)
@@ -208,12 +185,7 @@ def _unit(word: str, span: Span | None, name: str) -> int | None:
 
 
 def _no_fixed_length(unit: str, span: Span | None, name: str) -> AnalysisError:
-    return AnalysisError(
-        f"{name} cannot be in {unit}s, which differ in length",
-        condition="period-distance",
-        span=span,
-        help="write days, such as 30 DAYS",
-    )
+    return _wrong_distance(span, f"{name} cannot be in {unit}s, which differ in length", "write days, such as 30 DAYS")
 
 
 def _fields(text: str, first: str, last: str, span: Span | None, name: str) -> Decimal | None:
@@ -308,4 +280,4 @@ def _negative(span: Span) -> AnalysisError:
 
 
 def _refused(message: str, span: Span, help: str = _FORMS) -> AnalysisError:
-    return AnalysisError(message, condition="window-frame", span=span, help=help)
+    return mistake("window-frame", span, message, help)

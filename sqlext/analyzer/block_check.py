@@ -27,7 +27,7 @@ from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.items import Item, own_nodes
 from sqlext.syntax.calls import is_group_call, is_period_predicate
 from sqlext.syntax.parser import is_extension_window
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, mistake, span_of
 
 #: Refusals that count even if a stand-in has the wrong type.
 _ABOUT_THE_FORM = re.compile(
@@ -301,11 +301,11 @@ def _is_meant(judgement: Judgement, exact: bool) -> bool:
 def _error(judgement: Judgement, text: _SlicedText, node: exp.Select) -> AnalysisError:
     place = text.origin(*judgement.place) if judgement.place is not None else None
     known = f"Spark's error condition is {judgement.refusal}"
-    error = AnalysisError(
+    error = mistake(
+        condition_of(judgement.refusal),
+        place or _named_place(judgement.sentence, text.context, node) or span_of(node),
         judgement.sentence,
-        condition=condition_of(judgement.refusal),
-        span=place or _named_place(judgement.sentence, text.context, node) or span_of(node),
-        help=judgement.help or known,
+        judgement.help or known,
         notes=(known,) if judgement.help else (),
     )
     error.__cause__ = judgement.cause

@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction, lookup
-from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjunction
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import whole_number
 from sqlext.analyzer.compat_functions import SPLITS, TEMPLATES
 from sqlext.analyzer.items import WRAPPERS
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
+
+_not_taken = partial(unsupported, "call-modifier")
 
 #: Inside the parentheses of a call, where they belong to other functions.
 _FOREIGN = (exp.Order, exp.Limit, exp.HavingMax, exp.Kwarg)
@@ -59,11 +61,8 @@ def modified(node: exp.Expr) -> Modified:
     wrappers: dict[str, exp.Expr] = {}
     while isinstance(node, WRAPPERS):
         if isinstance(node, exp.WithinGroup):
-            raise UnsupportedError(
-                "WITHIN GROUP cannot be used with a sqlext window",
-                condition="call-modifier",
-                span=span_of(node),
-                help="the rows of a window have its order",
+            raise _not_taken(
+                node, "WITHIN GROUP cannot be used with a sqlext window", "the rows of a window have its order"
             )
         wrappers["filter" if isinstance(node, exp.Filter) else "nulls"] = node
         node = node.this
@@ -78,11 +77,10 @@ def _without_inner(made: Modified) -> Modified:
     """The call without what modifies its first argument: ``count(DISTINCT x)``, ``first_value(x IGNORE NULLS)``."""
     for argument in made.arguments:
         if isinstance(argument, _FOREIGN) or (isinstance(argument, WRAPPERS) and argument is not made.arguments[0]):
-            raise UnsupportedError(
+            raise _not_taken(
+                argument,
                 f"{made.call.name}() takes only plain arguments over a sqlext window",
-                condition="call-modifier",
-                span=span_of(argument),
-                help="order, limit and rename in a subquery of FROM",
+                "order, limit and rename in a subquery of FROM",
             )
     first = made.arguments[0] if made.arguments else None
     if isinstance(first, exp.Distinct):
@@ -97,18 +95,16 @@ def distinct_form(function: WindowFunction, made: Modified) -> WindowFunction:
     known: WindowFunction | None = FUNCTIONS.get(function.distinct_form or "")
     if known is None:
         takers = ", ".join(row.name for row in FUNCTIONS.values() if row.distinct_form is not None)
-        raise UnsupportedError(
+        raise _not_taken(
+            made.distinct or made.call,
             f"{function.name}() does not take DISTINCT over a sqlext window",
-            condition="call-modifier",
-            span=span_of(made.distinct or made.call),
-            help=f"DISTINCT is for {takers}",
+            f"DISTINCT is for {takers}",
         )
     if len(made.arguments) > len(known.parameters):
-        raise UnsupportedError(
+        raise _not_taken(
+            made.distinct or made.call,
             f"{function.name}(DISTINCT ...) takes one value over a sqlext window",
-            condition="call-modifier",
-            span=span_of(made.distinct or made.call),
-            help="make one value of them, for example x || '|' || y",
+            "make one value of them, for example x || '|' || y",
         )
     return known
 
@@ -122,19 +118,17 @@ def conditions(
     """
     terms = [] if made.filter is None else [build(made.filter)]
     if made.filter is not None and function.positional:
-        raise UnsupportedError(
+        raise _not_taken(
+            made.filter,
             f"{function.name}() does not take FILTER: it is no aggregate",
-            condition="call-modifier",
-            span=span_of(made.filter),
-            help="use nth_value_where(x, n, condition), or CASE WHEN in the argument with IGNORE NULLS",
+            "use nth_value_where(x, n, condition), or CASE WHEN in the argument with IGNORE NULLS",
         )
     if made.nulls is not None and not function.null_treatment:
         word = "IGNORE" if isinstance(made.nulls, exp.IgnoreNulls) else "RESPECT"
-        raise UnsupportedError(
+        raise _not_taken(
+            made.nulls,
             f"{function.name}() does not take {word} NULLS",
-            condition="call-modifier",
-            span=span_of(made.nulls),
-            help="leave it out; it is for "
+            "leave it out; it is for "
             + ", ".join(row.name for row in FUNCTIONS.values() if row.null_treatment and not row.internal),
         )
     skips = isinstance(made.nulls, exp.IgnoreNulls) and not takes_ignore_null(function)
@@ -172,22 +166,19 @@ def ordered_call(node: exp.Expr) -> exp.Expr | None:
     call = node.this
     name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
     if name not in FORMS:
-        raise UnsupportedError(
-            "this function does not take WITHIN GROUP over a sqlext window",
-            condition="call-modifier",
-            span=span_of(node),
-            help=f"those that do: {', '.join(FORMS)}",
+        raise _not_taken(
+            node, "this function does not take WITHIN GROUP over a sqlext window", f"those that do: {', '.join(FORMS)}"
         )
     keys = node.expression.expressions
     given = list(call.expressions)
     is_text = name in ("listagg", "string_agg")
     wanted = (1, 2) if is_text else (0, 0) if name == "mode" else (1, 1)
     if len(keys) != 1 or not wanted[0] <= len(given) <= wanted[1]:
-        raise AnalysisError(
+        raise mistake(
+            "function-arguments",
+            node,
             f"{name}() with WITHIN GROUP takes one key, and {'its' if wanted[1] else 'no'} arguments before it",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {FORMS[name]}",
+            f"write {FORMS[name]}",
         )
     ordered = keys[0]
     key, descending = ordered.this, exp.Boolean(this=bool(ordered.args.get("desc")))
@@ -210,11 +201,11 @@ def several(function: WindowFunction, arguments: list[exp.Expr]) -> tuple[Window
     if items is None or function.several is None:
         return function, arguments
     if not items:
-        raise AnalysisError(
+        raise mistake(
+            "function-arguments",
+            arguments[1],
             f"{function.name}() needs at least one percentage",
-            condition="function-arguments",
-            span=span_of(arguments[1]),
-            help=f"write {function.name}(x, array(0.25, 0.75))",
+            f"write {function.name}(x, array(0.25, 0.75))",
         )
     first, _, *rest = arguments
     name = function.several if not rest else f"{function.several}_{function.parameters[2].name}"
@@ -271,11 +262,11 @@ def mark(root: exp.Expr) -> None:
         if function.name in _WINDOW_SPLITS:
             continue
         if function.name not in _TEMPLATES:
-            raise UnsupportedError(
+            raise unsupported(
+                "unsupported-clause",
+                node,
                 f"{node.name}() over the parts of a list is not supported",
-                condition="unsupported-clause",
-                span=span_of(node),
-                help=f"over a list you can use {', '.join(_TEMPLATES)}",
+                f"over a list you can use {', '.join(_TEMPLATES)}",
             )
         _check(function, node)
         node.meta[_MARK] = _TEMPLATES[function.name]
@@ -311,6 +302,4 @@ def _check(function: WindowFunction, node: exp.Anonymous) -> None:
         numbers = [whole_number(item.name, span_of(item), "the number") for item in literals]
         function.complete_constants(numbers)
     except FunctionTypeError as error:
-        raise AnalysisError(
-            error.message, condition="function-arguments", span=span_of(node), help=error.help
-        ) from None
+        raise mistake("function-arguments", node, error.message, error.help) from None

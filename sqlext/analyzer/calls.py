@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
-from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.expressions.types import from_arrow, to_arrow
 from sqlext_planner.window.nodes import WindowCall
@@ -25,9 +26,11 @@ from sqlext.analyzer.call_forms import (
 )
 from sqlext.analyzer.context import Context, suggestions
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.sql_settings import is_string, string_value
+
+_wrong_arguments = partial(mistake, "function-arguments")
 
 Scalar = int | float | str | bool | None
 
@@ -124,11 +127,11 @@ def _arguments(
 
 def _refuse_beyond_frame(function: WindowFunction, made: Modified, args: Sequence[Expression], node: exp.Expr) -> None:
     if function.name != "lag" or made.nulls is not None or len(args) > 1:
-        raise UnsupportedError(
+        raise unsupported(
+            "call-modifier",
+            node,
             f"{function.name}() counts the rows of the frame here, and takes no default and no IGNORE NULLS there",
-            condition="call-modifier",
-            span=span_of(node),
-            help="make it a select item of its own",
+            "make it a select item of its own",
         )
 
 
@@ -149,11 +152,10 @@ def _ignoring_nulls(
         return complete
     place = [parameter.name for parameter in function.constant_parameters].index("ignore_null")
     if len(given) > place:
-        raise AnalysisError(
+        raise _wrong_arguments(
+            made.nulls,
             f"{function.name}() has {function.constant_parameters[place].name} twice",
-            condition="function-arguments",
-            span=span_of(made.nulls),
-            help="leave out the argument, or the words behind the call",
+            "leave out the argument, or the words behind the call",
         )
     return (*complete[:place], isinstance(made.nulls, exp.IgnoreNulls), *complete[place + 1 :])
 
@@ -161,11 +163,10 @@ def _ignoring_nulls(
 def _check_filter(builder: ExpressionBuilder, made: Modified) -> None:
     dtype = None if made.filter is None else builder.dtype(made.filter)
     if made.filter is not None and dtype not in (None, "boolean", "void"):
-        raise AnalysisError(
+        raise _wrong_arguments(
+            made.filter,
             f"the condition of FILTER must be boolean, not {dtype}",
-            condition="function-arguments",
-            span=span_of(made.filter),
-            help="write a comparison, for example x > 0",
+            "write a comparison, for example x > 0",
         )
 
 
@@ -180,11 +181,10 @@ def _as_value(
         _NUMBERS.index(name.partition("(")[0]) for name in (dtype, value_type) if name.partition("(")[0] in _NUMBERS
     ]
     if dtype != "void" and (len(order) < 2 or (order[0] > order[1] and not is_literal)):
-        raise AnalysisError(
+        raise _wrong_arguments(
+            node,
             f"the default of {function.name}() is {dtype}, and its value is {value_type}",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"cast it: CAST(... AS {value_type.upper()})",
+            f"cast it: CAST(... AS {value_type.upper()})",
         )
     return SparkExpr(("CAST(", default, f" AS {value_type})"), dtype=value_type, span=span_of(node)), value_type
 
@@ -207,31 +207,21 @@ def unknown_function(node: exp.Expr) -> SqlExtError:
     span = span_of(node)
     public = [name for function in FUNCTIONS.values() if not function.internal for name in function.names]
     if name.lower() in ("percentile_cont", "percentile_disc"):
-        raise AnalysisError(
-            f"{name}() needs an order WITHIN GROUP",
-            condition="function-arguments",
-            span=span,
-            help=f"write {FORMS[name.lower()]} OVER w",
-        )
+        raise _wrong_arguments(span, f"{name}() needs an order WITHIN GROUP", f"write {FORMS[name.lower()]} OVER w")
     if name.lower() in _INSTEAD:
-        return AnalysisError(
-            f"{name}() is not available over a sqlext window",
-            condition="unknown-function",
-            span=span,
-            help=_INSTEAD[name.lower()],
+        return mistake(
+            "unknown-function", span, f"{name}() is not available over a sqlext window", _INSTEAD[name.lower()]
         )
     nearest = suggestions(_ELSEWHERE.get(name.lower(), name), public)
     if nearest and name.lower() not in WINDOW_FUNCTIONS:
-        return AnalysisError(
+        return mistake(
+            "unknown-function",
+            span,
             f"window function '{name}' not found",
-            condition="unknown-function",
-            span=span,
-            help=f"did you mean {' or '.join(map(repr, nearest))}?",
+            f"did you mean {' or '.join(map(repr, nearest))}?",
         )
     listing = f"available: {', '.join(dict.fromkeys(public))}"
-    return AnalysisError(
-        f"{name}() is not available over a sqlext window", condition="unknown-function", span=span, help=listing
-    )
+    return mistake("unknown-function", span, f"{name}() is not available over a sqlext window", listing)
 
 
 def _paired(
@@ -239,21 +229,15 @@ def _paired(
 ) -> list[tuple[Parameter, exp.Expr]]:
     """Parameters with their arguments, in order."""
     if arguments and isinstance(arguments[0], exp.Star) and not function.accepts_star:
-        raise AnalysisError(
-            f"{function.name}(*) is not allowed",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {function.signature}",
-        )
+        raise _wrong_arguments(node, f"{function.name}(*) is not allowed", f"write {function.signature}")
     parameters = list(function.parameters)
     least = sum(not parameter.optional for parameter in parameters)
     variadic = bool(parameters) and parameters[-1].variadic
     if len(arguments) < least or (len(arguments) > len(parameters) and not variadic):
-        raise AnalysisError(
+        raise _wrong_arguments(
+            node,
             f"{function.name}() does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {function.signature}",
+            f"write {function.signature}",
         )
     if variadic:
         parameters += parameters[-1:] * (len(arguments) - len(parameters))
@@ -276,12 +260,11 @@ def _constant(context: Context, function: WindowFunction, parameter: Parameter, 
     number = _number(node)
     if number is not None and (isinstance(number, int) or parameter.kind == "number"):
         return number
-    raise AnalysisError(
+    raise _wrong_arguments(
+        node,
         f"{parameter.name} of {function.name}() must be a literal {parameter.kind}, "
         f"not {context.slice(span_of(node))!r}",
-        condition="function-arguments",
-        span=span_of(node),
-        help=f"write {function.signature}",
+        f"write {function.signature}",
     )
 
 
@@ -307,9 +290,7 @@ def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Expr)
     try:
         return tuple(function.complete_constants(constants))
     except FunctionTypeError as error:
-        raise AnalysisError(
-            error.message, condition="function-arguments", span=span_of(node), help=error.help
-        ) from None
+        raise _wrong_arguments(node, error.message, error.help) from None
 
 
 def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Expr) -> None:
@@ -318,11 +299,10 @@ def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Expr
     except UnsupportedError:  # a type that Arrow does not have; nor does OpenMLDB
         return
     if refused:
-        raise AnalysisError(
+        raise _wrong_arguments(
+            called(node).expressions[0],
             f"{function.name}() does not take {dtype} in OpenMLDB",
-            condition="function-arguments",
-            span=span_of(called(node).expressions[0]),
-            help="cast the argument, for example to int, or read the statement without compat='openmldb'",
+            "cast the argument, for example to int, or read the statement without compat='openmldb'",
         )
 
 
@@ -345,8 +325,6 @@ def _result_type(
         plain = [item for item in arguments if not (star and isinstance(item, exp.Star))]
         index = getattr(error, "argument", None)
         place = plain[index] if index is not None and index < len(plain) else node
-        raise AnalysisError(
-            error.message, condition="function-arguments", span=span_of(place), help=error.help
-        ) from None
+        raise _wrong_arguments(place, error.message, error.help) from None
     except UnsupportedError:
         return None

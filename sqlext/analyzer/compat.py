@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.expressions.nodes import Expression
 from sqlglot import exp
@@ -28,7 +28,7 @@ from sqlext.analyzer.compat_functions import (
     split_template,
 )
 from sqlext.analyzer.context import Context
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, span_of, unsupported
 from sqlext.syntax.sql_settings import string_literal, string_value
 
 if TYPE_CHECKING:
@@ -159,9 +159,7 @@ def _refuse_missing(name: str, node: exp.Anonymous) -> None:
         span = span_of(node.expressions[1]) if is_pointer else span_of(node)
         help = "write the path as Spark does, '$.a.b' for '/a/b'" if is_pointer else MISSING[name]
         what = "JSON pointer" if is_pointer else f"{node.name}()"
-        raise UnsupportedError(
-            f"OpenMLDB's {what} has no equivalent in Spark", condition="no-equivalent", span=span, help=help
-        )
+        raise unsupported("no-equivalent", span, f"OpenMLDB's {what} has no equivalent in Spark", help)
 
 
 def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]) -> tuple[str | Expression, ...]:

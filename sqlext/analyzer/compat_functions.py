@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
-from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.errors import Span
 
+from sqlext.syntax.spans import unsupported
 from sqlext.syntax.sql_settings import SqlSettings, string_literal
 
 #: Names of types that Spark does not know.
@@ -128,11 +129,11 @@ def datetime_pattern(text: str, span: Span) -> str:
         if text[at] == "%":
             letters = _LETTERS.get(text[at + 1 : at + 2])
             if letters is None:
-                raise UnsupportedError(
+                raise unsupported(
+                    "no-equivalent",
+                    span,
                     f"'{text[at : at + 2]}' of date_format() has no equivalent in Spark",
-                    condition="no-equivalent",
-                    span=span,
-                    help=f"use {' '.join('%' + letter for letter in _LETTERS)}, or a Spark pattern",
+                    f"use {' '.join('%' + letter for letter in _LETTERS)}, or a Spark pattern",
                 )
             pattern, quoted = flushed() + letters, ""
             at += 2

@@ -33,7 +33,6 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from sqlext_operators.window.functions import lookup
-from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, SparkExpr
 from sqlext_planner.expressions.typed import call as call_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -47,7 +46,7 @@ from sqlext.analyzer.call_forms import called
 from sqlext.analyzer.definitions import table_call
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
 
 _EXPLODED = WindowFrame("rows", Bound("preceding", None), CURRENT_ROW, exclude_current_row=True)
 
@@ -79,11 +78,11 @@ def _outermost_calls(nodes: Iterable[exp.Expr]) -> Iterator[exp.Anonymous]:
         if isinstance(top, exp.Anonymous) and table_call(top):
             yield top
         elif called(top) is not top and table_call(called(top)):
-            raise UnsupportedError(
+            raise unsupported(
+                "call-modifier",
+                top,
                 "an aggregate inside another one takes neither FILTER nor IGNORE NULLS",
-                condition="call-modifier",
-                span=span_of(top),
-                help="compute it in a subquery of FROM, and use its column",
+                "compute it in a subquery of FROM, and use its column",
             )
         elif not isinstance(top, exp.Query):
             stack.extend(reversed(list(top.iter_expressions())))
@@ -100,11 +99,11 @@ def plan_nested(
     for node, _, whole in deep:
         function = lookup(node.name)
         if function is not None and function.positional and (whole or not window_plan.context.openmldb):
-            raise UnsupportedError(
+            raise unsupported(
+                "misplaced-aggregate",
+                node,
                 f"{node.name}() with an aggregate inside is not supported",
-                condition="misplaced-aggregate",
-                span=span_of(node),
-                help="use last_value",
+                "use last_value",
             )
     levels = _by_level(window_plan, deep)
     columns = {id(node): column for group in levels for node, column, _ in group}
@@ -290,20 +289,20 @@ def parts_of(node: exp.Anonymous, window: exp.Window) -> tuple[Part, ...]:
     given = node.expressions
     is_count = all(isinstance(item, exp.Literal) and not item.is_string and item.name.strip("0") for item in given)
     if len(given) != ranking.arguments or not is_count:
-        raise AnalysisError(
+        raise mistake(
+            "function-arguments",
+            node,
             f"{name}() takes {'a positive literal integer' if ranking.arguments else 'no arguments'}",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {name}({'4' if ranking.arguments else ''})",
+            f"write {name}({'4' if ranking.arguments else ''})",
         )
     order = window.args.get("order")
     keys = 0 if order is None else len(order.expressions)
     if ranking.by_key and keys != 1:
-        raise UnsupportedError(
+        raise unsupported(
+            "window-order",
+            node,
             f"{name}() needs a window that is ordered by one key, and this one has {keys or 'none'}",
-            condition="window-order",
-            span=span_of(node),
-            help="use row_number(), or order by one key",
+            "use row_number(), or order by one key",
         )
     return ranking.parts
 

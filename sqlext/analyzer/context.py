@@ -18,6 +18,7 @@ from sqlext_planner.periods.predicates import EmptyPeriods
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlglot import exp
 
+from sqlext.syntax.spans import mistake
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 if TYPE_CHECKING:
@@ -110,11 +111,11 @@ class Scope:
             ]
             distinct = {item.column for item in candidates}
             if len(distinct) > 1:
-                raise AnalysisError(
+                raise mistake(
+                    "ambiguous-name",
+                    span,
                     f"column '{'.'.join(parts)}' is ambiguous",
-                    condition="ambiguous-name",
-                    span=span,
-                    help=_ways_out(candidates, parts[size + 1 :]),
+                    _ways_out(candidates, parts[size + 1 :]),
                 )
             if candidates:
                 return Match(candidates[0], size + 1)
@@ -137,18 +138,14 @@ class Scope:
                 table = ".".join(parts[:-1])
                 nearest = suggest(parts[-1], (item.name for item in own))
                 hint = f"did you mean '{table}.{nearest}'?" if nearest else _listing(item.name for item in own)
-                return AnalysisError(
-                    f"column '{parts[-1]}' not found in '{table}'", condition="unknown-column", span=span, help=hint
-                )
+                return mistake("unknown-column", span, f"column '{parts[-1]}' not found in '{table}'", hint)
             if tables:
                 nearest = suggest(".".join(parts[:-1]), (table.split(".")[-1] for table in tables))
                 hint = f"did you mean '{nearest}.{parts[-1]}'?" if nearest else f"tables here: {', '.join(tables)}"
-                return AnalysisError(
-                    f"table '{'.'.join(parts[:-1])}' not found in FROM", condition="unknown-table", span=span, help=hint
-                )
+                return mistake("unknown-table", span, f"table '{'.'.join(parts[:-1])}' not found in FROM", hint)
         nearest = suggest(parts[-1], (item.name for item in self.columns))
         hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
-        return AnalysisError(f"column '{name}' not found", condition="unknown-column", span=span, help=hint)
+        return mistake("unknown-column", span, f"column '{name}' not found", hint)
 
     def left_first(self) -> Scope:
         """The scope in which a bare name means the left side's column of LAST JOINs if it has one, whatever the right

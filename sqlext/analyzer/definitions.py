@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlext_operators.window.functions import lookup
-from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.expressions.types import ORDER_TYPES, WINDOW_ORDER_TYPES
 from sqlext_planner.relational.nodes import SortKey
@@ -29,8 +30,12 @@ from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, own_nodes
 from sqlext.syntax.calls import EXTENSION_FUNCTIONS
 from sqlext.syntax.parser import is_extension_window
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
 from sqlext.syntax.sql_settings import normal_text
+
+_wrong_frame = partial(mistake, "window-frame")
+_wrong_order = partial(mistake, "window-order")
+_wrong_definition = partial(mistake, "window-definition")
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 _LARGEST = 2**53
@@ -40,11 +45,11 @@ def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expr
     """PARTITION BY; without it a constant: all rows are one group. Raises AnalysisError."""
     nodes = window.args.get("partition_by") or []
     if not nodes and builder.context.openmldb:
-        raise AnalysisError(
+        raise mistake(
+            "window-without-key",
+            window,
             "the window has no PARTITION BY",
-            condition="window-without-key",
-            span=span_of(window),
-            help="add PARTITION BY and the key column(s), or read the statement without compat='openmldb'",
+            "add PARTITION BY and the key column(s), or read the statement without compat='openmldb'",
         )
     if not nodes:
         return (Literal("1", dtype="int"),)
@@ -52,11 +57,11 @@ def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expr
     for node in nodes:
         dtype = builder.dtype(node)
         if dtype is not None and (dtype.startswith("map") or dtype in ("float", "double")):
-            raise AnalysisError(
+            raise mistake(
+                "key-type",
+                node,
                 f"a window cannot be partitioned by a column of type {dtype}",
-                condition="key-type",
-                span=span_of(node),
-                help="use a key of an integer, string, date, timestamp, decimal or boolean type",
+                "use a key of an integer, string, date, timestamp, decimal or boolean type",
             )
         keys.append(builder.build(node))
     return tuple(keys)
@@ -70,44 +75,36 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expressio
         return None, None
     if len(order.expressions) > 1 and builder.context.openmldb:
         extra = order.expressions[1]
-        raise AnalysisError(
+        raise _wrong_order(
+            extra,
             "OpenMLDB orders a window by one column",
-            condition="window-order",
-            span=span_of(extra),
-            help="remove the other columns, or read the statement without compat='openmldb'",
+            "remove the other columns, or read the statement without compat='openmldb'",
         )
     item = order.expressions[0]
     if item.args.get("desc"):
-        raise AnalysisError(
+        raise _wrong_order(
+            item,
             "DESC in a window is not supported: windows look back in time",
-            condition="window-order",
-            span=span_of(item),
-            help="order ascending; use FOLLOWING bounds to look ahead",
+            "order ascending; use FOLLOWING bounds to look ahead",
         )
     if not item.args.get("nulls_first"):
-        raise AnalysisError(
-            "NULL order keys sort first in a window",
-            condition="window-order",
-            span=span_of(item),
-            help="remove NULLS LAST",
-        )
+        raise _wrong_order(item, "NULL order keys sort first in a window", "remove NULLS LAST")
     key = builder.build(item.this)
     if not isinstance(key, Column) and builder.context.openmldb:
-        raise AnalysisError(
+        raise _wrong_order(
+            item.this,
             "OpenMLDB orders a window by a plain column, not by an expression",
-            condition="window-order",
-            span=span_of(item.this),
-            help="compute it in a subquery of FROM, and order by its name",
+            "compute it in a subquery of FROM, and order by its name",
         )
     dtype = builder.dtype(item.this)
     allowed = ORDER_TYPES if builder.context.openmldb else WINDOW_ORDER_TYPES
     if dtype is not None and dtype not in allowed:
         date = "" if builder.context.openmldb else "date "
-        raise AnalysisError(
+        raise mistake(
+            "order-type",
+            item.this,
             f"a window cannot be ordered by a column of type {dtype}",
-            condition="order-type",
-            span=span_of(item.this),
-            help=f"order by a smallint, int, bigint, {date}or timestamp column; cast it in a subquery of FROM",
+            f"order by a smallint, int, bigint, {date}or timestamp column; cast it in a subquery of FROM",
         )
     return key, dtype
 
@@ -130,29 +127,22 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
     """The frame of one of our definitions. Raises AnalysisError."""
     spec = window.args.get("spec")
     if spec is None or not spec.args.get("kind"):
-        raise AnalysisError("the window has no frame", condition="window-frame", span=span_of(window), help=_EXAMPLE)
+        raise _wrong_frame(window, "the window has no frame", _EXAMPLE)
     kind = str(spec.args["kind"]).upper()
     places: dict[str, tuple[int, int]] = spec.meta["places"]
     if kind in ("RANGE", "GROUPS"):
-        raise AnalysisError(
+        raise _wrong_frame(
+            spec,
             f"{kind} frames are Spark's own and cannot be combined with the other parts of this window",
-            condition="window-frame",
-            span=span_of(spec),
-            help="write ROWS_RANGE (by time or by order value) or ROWS (by position)",
+            "write ROWS_RANGE (by time or by order value) or ROWS (by position)",
         )
     if spec.args.get("end") is None:
-        raise AnalysisError(
-            "the frame has only one bound",
-            condition="window-frame",
-            span=span_of(spec),
-            help="write BETWEEN ... AND CURRENT ROW",
-        )
+        raise _wrong_frame(spec, "the frame has only one bound", "write BETWEEN ... AND CURRENT ROW")
     if spec.args.get("exclude"):
-        raise AnalysisError(
+        raise _wrong_frame(
+            spec,
             f"EXCLUDE {spec.args['exclude'].name} is Spark's own and not available here",
-            condition="window-frame",
-            span=span_of(spec),
-            help="write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
+            "write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
         )
     of_type = MICROSECONDS if order_dtype is None else ticks_of(order_dtype)  # the most if the type is unknown
     ticks = ONES if kind == "ROWS" else of_type
@@ -174,18 +164,14 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
 
 def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple[int, int]]) -> None:
     if frame.exclude_current_time:
-        raise AnalysisError(
-            "EXCLUDE CURRENT_TIME needs an ORDER BY",
-            condition="window-order",
-            span=Span(*places["exclude_current_time"]),
-            help="add ORDER BY",
+        raise _wrong_order(
+            Span(*places["exclude_current_time"]), "EXCLUDE CURRENT_TIME needs an ORDER BY", "add ORDER BY"
         )
     if frame.unit == "range" and (frame.start.amount is not None or frame.end != CURRENT_ROW):
-        raise AnalysisError(
+        raise _wrong_order(
+            spec,
             "a ROWS_RANGE window without ORDER BY can only be BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-            condition="window-order",
-            span=span_of(spec),
-            help="add ORDER BY",
+            "add ORDER BY",
         )
 
 
@@ -199,26 +185,20 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: Ticks)
     if value == "UNBOUNDED":
         wrong = "following" if side == "start" else "preceding"
         if direction == wrong:
-            raise AnalysisError(
-                f"a frame cannot {side} at UNBOUNDED {wrong.upper()}",
-                condition="window-frame",
-                span=span,
-                help=_EXAMPLE,
-            )
+            raise _wrong_frame(span, f"a frame cannot {side} at UNBOUNDED {wrong.upper()}", _EXAMPLE)
         return Bound(direction, None)
     amount, unit = frame_amount(context, value, span)
     if unit and kind == "ROWS":
-        raise AnalysisError(
+        raise _wrong_frame(
+            span,
             "a ROWS frame counts rows, so its bounds have no time unit",
-            condition="window-frame",
-            span=span,
-            help="write ROWS_RANGE for a time range, or a number of rows",
+            "write ROWS_RANGE for a time range, or a number of rows",
         )
     refuse_uneven(ticks, amount, unit, span)
     is_open = bool(spec.args.get(f"{side}_open"))
     reach = Bound(direction, amount, unit, is_open).offset(ticks, is_start=side == "start")
     if amount > _LARGEST or reach is None or abs(reach) > LARGEST:
-        raise AnalysisError("the bound is too large", condition="window-frame", span=span, help=NO_BOUND)
+        raise _wrong_frame(span, "the bound is too large", NO_BOUND)
     if amount == 0 and not is_open:
         return CURRENT_ROW
     return Bound(direction, amount, unit, is_open)
@@ -229,11 +209,10 @@ def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | No
     ticks = ticks_of(order_dtype)
     low, high = start.offset(ticks, is_start=True), end.offset(ticks, is_start=False)
     if low is not None and high is not None and low > high:
-        raise AnalysisError(
+        raise _wrong_frame(
+            _between(spec, "start", "end"),
             f"the frame is empty: its lower bound {start} is above its upper bound {end}",
-            condition="window-frame",
-            span=_between(spec, "start", "end"),
-            help="write the older bound first",
+            "write the older bound first",
         )
 
 
@@ -248,20 +227,10 @@ def _maxsize(context: Context, spec: exp.Expr, kind: str) -> int | None:
         return None
     span = Span(*spec.meta["places"]["maxsize"])
     if kind == "ROWS":
-        raise AnalysisError(
-            "MAXSIZE cannot be used with ROWS",
-            condition="window-frame",
-            span=span,
-            help="remove it: ROWS already counts rows",
-        )
+        raise _wrong_frame(span, "MAXSIZE cannot be used with ROWS", "remove it: ROWS already counts rows")
     number = INTEGER.fullmatch(context.slice(span_of(value)))
     if number is None or not number[1].strip("0"):
-        raise AnalysisError(
-            "MAXSIZE must be a positive integer literal",
-            condition="window-frame",
-            span=span,
-            help="write MAXSIZE 1 or more",
-        )
+        raise _wrong_frame(span, "MAXSIZE must be a positive integer literal", "write MAXSIZE 1 or more")
     return whole_number(number[1], span, "MAXSIZE", help="leave it out; then all rows of the frame stay")
 
 
@@ -302,11 +271,11 @@ class Definitions:
             if not isinstance(inner, exp.Window) or inner is call or inner is definition.node:
                 continue
             if definition.is_ours or self._is_ours(inner, self._locate(inner)[2]):
-                raise AnalysisError(
+                raise mistake(
+                    "misplaced-window",
+                    inner,
                     "a window call cannot be inside another window call",
-                    condition="misplaced-window",
-                    span=span_of(inner),
-                    help="compute it in a subquery of FROM, and use its column; over a sqlext window an aggregate "
+                    "compute it in a subquery of FROM, and use its column; over a sqlext window an aggregate "
                     "in an argument belongs to the window and takes no OVER of its own: sum(x - count(x)) OVER w",
                 )
 
@@ -328,30 +297,21 @@ class Definitions:
         while node.args.get("alias") is not None:
             base = node.args["alias"]
             if any(node.args.get(key) for key in ("partition_by", "order", "spec", "union")):
-                raise AnalysisError(
-                    f"a window cannot extend '{base.name}'",
-                    condition="window-definition",
-                    span=span_of(node),
-                    help="write out the whole definition",
-                )
+                raise _wrong_definition(node, f"a window cannot extend '{base.name}'", "write out the whole definition")
             if self._context.openmldb:
-                raise AnalysisError(
+                raise _wrong_definition(
+                    node,
                     f"window '{name}' has no frame: AS {base.name} does not copy the other one's frame",
-                    condition="window-definition",
-                    span=span_of(node),
-                    help=f"use OVER {base.name}, or write out the definition",
+                    f"use OVER {base.name}, or write out the definition",
                 )
             if len(seen) > 1:
-                raise AnalysisError(
+                raise _wrong_definition(
+                    base,
                     f"window '{base.name}' only names another one",
-                    condition="window-definition",
-                    span=span_of(base),
-                    help="a window may be another name only for a window that is written out",
+                    "a window may be another name only for a window that is written out",
                 )
             if self._context.fold(base.name) in seen:
-                raise AnalysisError(
-                    f"window '{name}' is defined by itself", condition="window-definition", span=span_of(base)
-                )
+                raise _wrong_definition(base, f"window '{name}' is defined by itself")
             seen.add(self._context.fold(base.name))
             node = self._get(base)
         return node
@@ -361,11 +321,8 @@ class Definitions:
         for node in select.args.get("windows") or []:
             name = node.this.name
             if self._context.fold(name) in named:
-                raise AnalysisError(
-                    f"window '{name}' is defined twice",
-                    condition="duplicate-name",
-                    span=span_of(node.this),
-                    help="give one of them another name",
+                raise mistake(
+                    "duplicate-name", node.this, f"window '{name}' is defined twice", "give one of them another name"
                 )
             named[self._context.fold(name)] = node
         return named
@@ -380,9 +337,7 @@ class Definitions:
             hint = f"did you mean '{nearest}'?"
         else:
             hint = f"windows here: {', '.join(names)}" if names else f"add WINDOW {name.name} AS (...) at the end"
-        raise AnalysisError(
-            f"window '{name.name}' not found", condition="unknown-window", span=span_of(name), help=hint
-        )
+        raise mistake("unknown-window", name, f"window '{name.name}' not found", hint)
 
     def _locate(self, call: exp.Window) -> tuple[str, str, exp.Window]:
         """Key, name and node of the definition that a call's OVER means."""
@@ -393,11 +348,10 @@ class Definitions:
             number = self._anonymous.setdefault(text, len(self._anonymous) + 1)
             return f"({text})", f"window {number}", call
         if any(call.args.get(key) for key in ("partition_by", "order", "spec", "union")):
-            raise AnalysisError(
+            raise _wrong_definition(
+                definition_span(self._context, call),
                 f"OVER ({base.name} ...) cannot extend window '{base.name}'",
-                condition="window-definition",
-                span=definition_span(self._context, call),
-                help=f"write OVER {base.name}, or write out the whole definition",
+                f"write OVER {base.name}, or write out the whole definition",
             )
         node = self.follow(self._get(base), base.name)
         return self._context.fold(node.this.name), node.this.name, node

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
+from functools import partial
 
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.early.nodes import Emission
 from sqlext_planner.early_windows.nodes import row_estimators
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import time_of
 from sqlext.analyzer.context import Context, suggest
 from sqlext.analyzer.items import Item
 from sqlext.syntax.nodes import EmitClause
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
+
+_mistake = partial(mistake, "early-answer-options")
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?:bd|d|f|l)?", re.IGNORECASE)
 
@@ -42,33 +45,19 @@ def _delay(context: Context, node: exp.Expr, *, rows: bool) -> int:
     span = span_of(node)
     delay = time_of(context.slice(span).strip(), span, "DELAY")
     if delay is None:
-        raise AnalysisError(
+        raise _mistake(
+            span,
             f"DELAY must be an interval, not {context.slice(span)!r}",
-            condition="early-answer-options",
-            span=span,
-            help="write for example DELAY INTERVAL '7' SECONDS",
+            "write for example DELAY INTERVAL '7' SECONDS",
         )
     if delay < 0 and rows:
-        raise AnalysisError(
-            "DELAY must not be below 0",
-            condition="early-answer-options",
-            span=span,
-            help="DELAY 0s answers each row at once",
-        )
+        raise _mistake(span, "DELAY must not be below 0", "DELAY 0s answers each row at once")
     if delay <= 0 and not rows:
-        raise AnalysisError(
-            "DELAY must be longer than 0",
-            condition="early-answer-options",
-            span=span,
-            help="it counts from the start of a window, when no row has come",
+        raise _mistake(
+            span, "DELAY must be longer than 0", "it counts from the start of a window, when no row has come"
         )
     if delay != delay.to_integral_value() or delay >= 2**63:
-        raise AnalysisError(
-            "DELAY must be whole microseconds",
-            condition="early-answer-options",
-            span=span,
-            help="write for example DELAY 7ms",
-        )
+        raise _mistake(span, "DELAY must be whole microseconds", "write for example DELAY 7ms")
     return int(delay)
 
 
@@ -80,25 +69,24 @@ def _estimator(clause: EmitClause, *, rows: bool) -> str:
     usable = row_estimators() if rows else stream_estimators()
     if name not in estimator_docs():
         nearest = suggest(name, usable)
-        raise AnalysisError(
+        raise _mistake(
+            node,
             f"there is no estimator '{node.name}'",
-            condition="early-answer-options",
-            span=span_of(node),
-            help=f"did you mean '{nearest}'?" if nearest else f"use one of {', '.join(usable)}",
+            f"did you mean '{nearest}'?" if nearest else f"use one of {', '.join(usable)}",
         )
     if name not in usable and rows:
-        raise UnsupportedError(
+        raise unsupported(
+            "early-answer-options",
+            node,
             f"the estimator {name} is about window joins, and not about windows of rows (OVER)",
-            condition="early-answer-options",
-            span=span_of(node),
-            help=f"use one of {', '.join(usable)}",
+            f"use one of {', '.join(usable)}",
         )
     if name not in usable:
-        raise UnsupportedError(
+        raise unsupported(
+            "early-answer-options",
+            node,
             f"the estimator {name} follows every row as it arrives, and a stream keeps sums by key only",
-            condition="early-answer-options",
-            span=span_of(node),
-            help=f"use one of {', '.join(usable)}; sqlext pecj replay has {name} for recorded data",
+            f"use one of {', '.join(usable)}; sqlext pecj replay has {name} for recorded data",
         )
     return name
 
@@ -107,11 +95,10 @@ def _confidence(context: Context, node: exp.Expr) -> float:
     text = context.slice(span_of(node)).strip()
     value = float(text.rstrip("bBdDfFlL")) if _NUMBER.fullmatch(text) else None
     if value is None or not 0 < value < 1:
-        raise AnalysisError(
+        raise _mistake(
+            node,
             f"CONFIDENCE must be a number between 0 and 1, not {text}",
-            condition="early-answer-options",
-            span=span_of(node),
-            help="it is the share of windows whose interval is to hold the exact answer: write CONFIDENCE 0.95",
+            "it is the share of windows whose interval is to hold the exact answer: write CONFIDENCE 0.95",
         )
     return value
 
@@ -143,18 +130,16 @@ def refuse_clauses(node: exp.Select, span: Span) -> None:
         clause = clause[0] if isinstance(clause, list) and clause else clause
         if clause:
             place = span_of(clause) if isinstance(clause, exp.Expr) and key not in ("distinct", "hint") else span
-            raise UnsupportedError(
-                f"EMIT AFTER cannot be combined with {name}", condition="early-answer", span=place, help=OUTER
-            )
+            raise unsupported("early-answer", place, f"EMIT AFTER cannot be combined with {name}", OUTER)
 
 
 def refuse_names(context: Context, items: Sequence[Item], added: Set[str]) -> None:
     """Raises AnalysisError for an item with the name of a column that is added."""
     for item in items:
         if context.fold(item.name) in {context.fold(name) for name in added}:
-            raise AnalysisError(
+            raise mistake(
+                "duplicate-name",
+                item.span,
                 f"with EMIT AFTER the result has a column '{item.name}' of its own",
-                condition="duplicate-name",
-                span=item.span,
-                help=f"give the item another name, for example {item.name}_1",
+                f"give the item another name, for example {item.name}_1",
             )

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlext_planner.early.nodes import Emission
 from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project
@@ -28,7 +29,9 @@ from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, refuse_clauses
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, outer_calls, select_items
 from sqlext.analyzer.windows import PHASE, BlockWindows
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
+
+_unsupported = partial(unsupported, "early-answer")
 
 _FUNCTIONS = ("count", "sum", "avg")
 _LEAVE = "leave EMIT AFTER out: it is computed when the window is complete"
@@ -57,20 +60,15 @@ class _EmitWindows:
         refuse_clauses(self.node, span_of(clause))
         group = self.node.args.get("group")
         if group is not None:
-            raise UnsupportedError(
-                "EMIT AFTER over windows of rows (OVER) cannot be combined with GROUP BY",
-                condition="early-answer",
-                span=span_of(group),
-                help=OUTER,
-            )
+            raise _unsupported(group, "EMIT AFTER over windows of rows (OVER) cannot be combined with GROUP BY", OUTER)
         plan, scope = joins.from_clause(self.context, self.node, self.env)
         plan = self._filtered(plan, scope)
         if not plan.is_streaming:
-            raise AnalysisError(
+            raise mistake(
+                "early-answer",
+                plan.span or span_of(clause),
                 "EMIT AFTER needs streams, and FROM is a table",
-                condition="early-answer",
-                span=plan.span or span_of(clause),
-                help="leave EMIT AFTER out: nothing of a table comes late",
+                "leave EMIT AFTER out: nothing of a table comes late",
             )
         items = select_items(self.context, self.node, scope)
         calls = [call for item in items if item.node is not None for call in outer_calls(item.node)]
@@ -107,43 +105,26 @@ class _EmitWindows:
             return
         node = _plain(item)
         if node is not call:
-            raise UnsupportedError(
-                "EMIT AFTER gives each aggregate as it is, with its bounds",
-                condition="early-answer",
-                span=span_of(call),
-                help=OUTER,
-            )
+            raise _unsupported(call, "EMIT AFTER gives each aggregate as it is, with its bounds", OUTER)
         if not definitions.of(call).is_ours:
-            raise UnsupportedError(
+            raise _unsupported(
+                call,
                 "EMIT AFTER estimates windows with UNION or ROWS_RANGE, and this one is Spark's",
-                condition="early-answer",
-                span=span_of(call),
-                help="write ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW",
+                "write ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW",
             )
         inner = call.this
         name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
         if name not in _FUNCTIONS:
             shown = f"{inner.name}()" if name else "an aggregate with FILTER or another clause"
-            raise UnsupportedError(
-                f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}",
-                condition="early-answer",
-                span=span_of(inner),
-                help=_LEAVE,
-            )
+            raise _unsupported(inner, f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}", _LEAVE)
         if any(isinstance(one, exp.Distinct) for one in inner.expressions):
-            raise UnsupportedError(
+            raise _unsupported(
+                inner,
                 f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
-                condition="early-answer",
-                span=span_of(inner),
-                help="leave EMIT AFTER or DISTINCT out",
+                "leave EMIT AFTER or DISTINCT out",
             )
         if has_inner_calls(inner):
-            raise UnsupportedError(
-                "EMIT AFTER does not estimate aggregates over aggregates",
-                condition="early-answer",
-                span=span_of(inner),
-                help=_LEAVE,
-            )
+            raise _unsupported(inner, "EMIT AFTER does not estimate aggregates over aggregates", _LEAVE)
 
     def _check_windows(self, plan: LogicalPlan) -> None:
         """Raises UnsupportedError for windows that are not sums over time, or need two operators."""
@@ -154,19 +135,18 @@ class _EmitWindows:
                 first.order_by,
                 first.further,
             ):
-                raise UnsupportedError(
+                raise _unsupported(
+                    first.span,
                     "the windows of EMIT AFTER need the same PARTITION BY and ORDER BY",
-                    condition="early-answer",
-                    span=first.span,
-                    help="write a statement for each",
+                    "write a statement for each",
                 )
             for source in union.unions:
                 if not source.is_streaming:
-                    raise AnalysisError(
+                    raise mistake(
+                        "early-answer",
+                        source.span or union.span,
                         "EMIT AFTER needs streams, and this UNION source is a table",
-                        condition="early-answer",
-                        span=source.span or union.span,
-                        help="read it as a stream, or leave EMIT AFTER out",
+                        "read it as a stream, or leave EMIT AFTER out",
                     )
             for group in union.windows:
                 _check_frame(group.frame.unit, group.frame.maxsize, group.span or union.span)
@@ -218,11 +198,10 @@ class _EmitWindows:
 def _check_frame(unit: str, maxsize: int | None, span: Span | None) -> None:
     if unit == "rows" or maxsize is not None:
         what = "MAXSIZE" if maxsize is not None else "ROWS"
-        raise UnsupportedError(
+        raise _unsupported(
+            span,
             f"EMIT AFTER does not estimate windows that count rows ({what}): a late row pushes another one out",
-            condition="early-answer",
-            span=span,
-            help="use ROWS_RANGE with a time, without MAXSIZE",
+            "use ROWS_RANGE with a time, without MAXSIZE",
         )
 
 
@@ -242,5 +221,5 @@ def _plain(item: Item) -> exp.Expr | None:
 
 def _required(node: exp.Expr | None, item: Item) -> exp.Expr:
     if node is None:
-        raise UnsupportedError("a star has no expression", condition="early-answer", span=item.span)
+        raise _unsupported(item.span, "a star has no expression")
     return node

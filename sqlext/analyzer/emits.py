@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, Protocol, cast
 
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction
 from sqlext_planner.early.time_windows import TimeWindow, time_window
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction, conjuncts
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -32,7 +32,10 @@ from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
 from sqlext.analyzer.grouping import grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items
 from sqlext.analyzer.windows import PHASE
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
+
+_mistake = partial(mistake, "early-answer")
+_unsupported = partial(unsupported, "early-answer")
 
 _FUNCTIONS = {"count": "count", "sum": "sum", "avg": "avg", "mean": "avg"}
 
@@ -57,11 +60,10 @@ class _EmitBlock:
         self._refuse_clauses(span_of(clause))
         plan, self.scope = joins.from_clause(self.context, self.node, self.env)
         if not isinstance(plan, Join) or plan.kind not in ("inner", "cross"):
-            raise AnalysisError(
+            raise _mistake(
+                plan.span if isinstance(plan, Join) else span_of(clause),
                 "EMIT AFTER needs an inner join of two streams on equal keys and equal windows",
-                condition="early-answer",
-                span=plan.span if isinstance(plan, Join) else span_of(clause),
-                help="write FROM l JOIN r ON l.k = r.k AND window(l.ts, '10 seconds') = window(r.ts, '10 seconds')",
+                "write FROM l JOIN r ON l.k = r.k AND window(l.ts, '10 seconds') = window(r.ts, '10 seconds')",
             )
         self.join = window_join(self, plan)
         self.names = ComputedNames()
@@ -74,11 +76,8 @@ class _EmitBlock:
         for item in items:
             chosen.append(self._item(item, calls, chosen))
         if not calls:
-            raise AnalysisError(
-                "EMIT AFTER needs an aggregate to estimate",
-                condition="early-answer",
-                span=span_of(clause),
-                help="select count(*), or count, sum or avg of a column",
+            raise _mistake(
+                clause, "EMIT AFTER needs an aggregate to estimate", "select count(*), or count, sum or avg of a column"
             )
         left, right = self.join.sides
         times = [window.time for window in self.join.windows]
@@ -122,31 +121,28 @@ class _EmitBlock:
     def _refuse_clauses(self, span: Span) -> None:
         refuse_clauses(self.node, span)
         for call in (one for one in self.node.find_all(exp.Window) if one.arg_key != "windows"):
-            raise UnsupportedError(
+            raise _unsupported(
+                call,
                 "EMIT AFTER over a join does not take windows of rows (OVER)",
-                condition="early-answer",
-                span=span_of(call),
-                help="compute them in a statement of their own",
+                "compute them in a statement of their own",
             )
 
     def _check_group(self, items: list[Item]) -> None:
         group = self.node.args.get("group")
         if group is None:
-            raise AnalysisError(
+            raise _mistake(
+                self.node.args["emit"],
                 "EMIT AFTER needs GROUP BY window(...): each window has an answer",
-                condition="early-answer",
-                span=span_of(self.node.args["emit"]),
-                help=f"add GROUP BY {self.join.shown}",
+                f"add GROUP BY {self.join.shown}",
             )
         found = grouping(group, items, self.builder)
         others = [key for key in found.keys if not self._is_window(key)]
         if others or found.sets is not None or len(found.keys) != 1:
             place = others[0].span if others and others[0].span is not None else span_of(group)
-            raise UnsupportedError(
+            raise _unsupported(
+                place,
                 "EMIT AFTER groups by the window alone",
-                condition="early-answer",
-                span=place,
-                help=f"write GROUP BY {self.join.shown}; a condition such as l.k = 5 belongs into WHERE",
+                f"write GROUP BY {self.join.shown}; a condition such as l.k = 5 belongs into WHERE",
             )
 
     def _is_window(self, expression: Expression) -> bool:
@@ -159,12 +155,7 @@ class _EmitBlock:
     def _item(self, item: Item, calls: list[EarlyCall], chosen: list[NamedExpr]) -> NamedExpr:
         node = item.node
         if node is None:
-            raise AnalysisError(
-                "* cannot be selected from groups",
-                condition="early-answer",
-                span=item.span,
-                help="select window.start and aggregates",
-            )
+            raise _mistake(item.span, "* cannot be selected from groups", "select window.start and aggregates")
         while isinstance(node, exp.Paren):
             node = node.this
         if is_aggregate_call(node):
@@ -173,21 +164,15 @@ class _EmitBlock:
             return NamedExpr(call.column, call.column, span=item.span)
         inner = next(aggregate_calls(node), None)
         if inner is not None:
-            raise UnsupportedError(
-                "EMIT AFTER gives each aggregate as it is, with its bounds",
-                condition="early-answer",
-                span=span_of(inner),
-                help=OUTER,
-            )
+            raise _unsupported(inner, "EMIT AFTER gives each aggregate as it is, with its bounds", OUTER)
         above = ExpressionBuilder(self.context, Scope(), self.env, self._window_part)
         for column in self._other_columns(node):
             if not is_literal_function(tuple(part.name for part in column.parts)):
                 self.builder.resolve(column)  # an unknown name is another error
-                raise AnalysisError(
+                raise _mistake(
+                    column,
                     f"'{self.context.slice(span_of(column))}' is neither the window nor in an aggregate",
-                    condition="early-answer",
-                    span=span_of(column),
-                    help="EMIT AFTER gives one row for each window: select window.start, window.end and aggregates",
+                    "EMIT AFTER gives one row for each window: select window.start, window.end and aggregates",
                 )
         expression = above.build(node)
         return NamedExpr(expression, self._named(item, expression, chosen), span=item.span)
@@ -248,27 +233,20 @@ class _EmitBlock:
         function = _FUNCTIONS.get(name)
         if function is None:
             shown = f"{node.name}()" if name else "an aggregate with FILTER or another clause"
-            raise UnsupportedError(
+            raise _unsupported(
+                span,
                 f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}",
-                condition="early-answer",
-                span=span,
-                help="leave EMIT AFTER out: Spark computes it when the window is final",
+                "leave EMIT AFTER out: Spark computes it when the window is final",
             )
         arguments = node.expressions
         if any(isinstance(one, exp.Distinct) for one in arguments):
-            raise UnsupportedError(
+            raise _unsupported(
+                span,
                 f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
-                condition="early-answer",
-                span=span,
-                help="leave EMIT AFTER or DISTINCT out",
+                "leave EMIT AFTER or DISTINCT out",
             )
         if len(arguments) != 1:
-            raise UnsupportedError(
-                f"EMIT AFTER takes {name} of one value",
-                condition="early-answer",
-                span=span,
-                help="write count(*), or one column",
-            )
+            raise _unsupported(span, f"EMIT AFTER takes {name} of one value", "write count(*), or one column")
         (argument,) = arguments
         bounds = tuple(self.names.column(f"{item.name}_{word}") for word in BOUNDS)
         column = self.names.column(item.name)
@@ -284,11 +262,10 @@ class _EmitBlock:
             return "left"
         if value.references <= right:
             return "right"
-        raise UnsupportedError(
+        raise _unsupported(
+            node,
             "EMIT AFTER estimates aggregates of values of one side, and this one reads both",
-            condition="early-answer",
-            span=span_of(node),
-            help="aggregate a column of one side",
+            "aggregate a column of one side",
         )
 
 
@@ -329,11 +306,10 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
     emit = span_of(block.node.args["emit"])
     for name, side in zip(("left", "right"), sides, strict=True):
         if not side.is_streaming:
-            raise AnalysisError(
+            raise _mistake(
+                side.span or emit,
                 f"EMIT AFTER needs two streams, and the {name} side of the join is a table",
-                condition="early-answer",
-                span=side.span or emit,
-                help="leave EMIT AFTER out: nothing of a table comes late",
+                "leave EMIT AFTER out: nothing of a table comes late",
             )
     keys: list[Pair] = []
     windows: list[tuple[TimeWindow, TimeWindow, Pair, Span | None]] = []
@@ -343,12 +319,11 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
         if pair is None:
             place = next((i for i in (0, 1) if term.references <= frozenset(sides[i].output_columns)), None)
             if place is None:
-                raise UnsupportedError(
+                raise _unsupported(
+                    term.span or plan.span,
                     "EMIT AFTER estimates joins on equal keys in equal windows, and this condition compares the sides "
                     "in another way",
-                    condition="early-answer",
-                    span=term.span or plan.span,
-                    help="leave the condition or EMIT AFTER out",
+                    "leave the condition or EMIT AFTER out",
                 )
             filters[place].append(term)
             continue
@@ -358,20 +333,18 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
         else:
             keys.append(pair)
     if len(windows) != 1:
-        raise AnalysisError(
+        raise _mistake(
+            plan.span if not windows else windows[1][3],
             "the join has no equal windows" if not windows else "the join has several windows",
-            condition="early-answer",
-            span=plan.span if not windows else windows[1][3],
-            help=_ADD if not windows else "leave one of them out",
+            _ADD if not windows else "leave one of them out",
         )
     left, right, pair, span = windows[0]
     _check_windows(left, right, span)
     if not keys:
-        raise UnsupportedError(
+        raise _unsupported(
+            plan.span,
             "EMIT AFTER needs equal keys in the join: all pairs of a window are nothing to estimate from sums by key",
-            condition="early-answer",
-            span=plan.span,
-            help="add a condition such as l.k = r.k to ON",
+            "add a condition such as l.k = r.k to ON",
         )
     filtered = tuple(
         side if (condition := conjunction(terms)) is None else Filter(condition, side, span=terms[0].span)
@@ -401,23 +374,12 @@ def _equal(term: Expression, sides: tuple[LogicalPlan, LogicalPlan]) -> Pair | N
 def _check_windows(left: TimeWindow, right: TimeWindow, span: Span | None) -> None:
     for window in (left, right):
         if window.slide != window.length:
-            raise UnsupportedError(
-                "EMIT AFTER takes windows that do not overlap",
-                condition="early-answer",
-                span=span,
-                help="write window(ts, '10 seconds')",
-            )
+            raise _unsupported(span, "EMIT AFTER takes windows that do not overlap", "write window(ts, '10 seconds')")
         if window.time is None:
-            raise AnalysisError(
+            raise _mistake(
+                span,
                 "the subquery computes the window and does not pass its time on, which tells how far the stream is",
-                condition="early-answer",
-                span=span,
-                help="select the time of the window in the subquery too",
+                "select the time of the window in the subquery too",
             )
     if left.shape != right.shape:
-        raise AnalysisError(
-            "the windows of the sides are not the same",
-            condition="early-answer",
-            span=span,
-            help="give both the same length and start",
-        )
+        raise _mistake(span, "the windows of the sides are not the same", "give both the same length and start")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Expression
 from sqlglot import exp
 
@@ -14,7 +13,7 @@ from sqlext.analyzer.context import LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls
 from sqlext.analyzer.ordering import ordinal
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
 
 #: Grouping sets while they are being built: tuples of key nodes.
 _Sets = list[tuple[exp.Expr, ...]]
@@ -63,26 +62,14 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
 def _refuse_empty(group: exp.Group, elements: Sequence[exp.Expr], suffixes: Sequence[exp.Expr]) -> None:
     """Raises AnalysisError for () outside GROUPING SETS and for an empty ROLLUP or CUBE, as Spark does."""
     if suffixes and not suffixes[0].expressions and not elements:
-        raise AnalysisError(
-            "GROUP BY WITH ROLLUP has no keys",
-            condition="syntax-error",
-            span=span_of(group),
-            help="write the keys before WITH",
-        )
+        raise mistake("syntax-error", group, "GROUP BY WITH ROLLUP has no keys", "write the keys before WITH")
     for node in (item for one in (*elements, *suffixes) for item in one.find_all(exp.Rollup, exp.Cube)):
         kind = type(node).__name__.upper()
         if node.expressions and any(isinstance(item, exp.Tuple) and not item.expressions for item in node.expressions):
             help = f"remove it: {kind} always includes the set without keys"
-            raise AnalysisError(
-                f"an empty set () inside {kind}", condition="syntax-error", span=span_of(node), help=help
-            )
+            raise mistake("syntax-error", node, f"an empty set () inside {kind}", help)
         if not node.expressions and node in elements:
-            raise AnalysisError(
-                f"{kind} has no keys",
-                condition="syntax-error",
-                span=span_of(node),
-                help="write its keys in the parentheses",
-            )
+            raise mistake("syntax-error", node, f"{kind} has no keys", "write its keys in the parentheses")
 
 
 def _sets(node: exp.Expr) -> _Sets:
@@ -128,12 +115,7 @@ class _Keys:
             return self.add_item(self._items[position])
         call = next(aggregate_calls(node), None)
         if call is not None:
-            raise AnalysisError(
-                "GROUP BY cannot contain an aggregate",
-                condition="misplaced-aggregate",
-                span=span_of(call),
-                help="use HAVING",
-            )
+            raise mistake("misplaced-aggregate", call, "GROUP BY cannot contain an aggregate", "use HAVING")
         return self._index(self._builder.build(self._aliased(node)))
 
     def add_named(self, name: str) -> bool:
@@ -154,12 +136,7 @@ class _Keys:
         assert item.node is not None
         call = next(aggregate_calls(item.node), None)
         if call is not None:
-            raise AnalysisError(
-                "GROUP BY cannot contain an aggregate",
-                condition="misplaced-aggregate",
-                span=span_of(call),
-                help="group by a column",
-            )
+            raise mistake("misplaced-aggregate", call, "GROUP BY cannot contain an aggregate", "group by a column")
         return self._index(self._builder.build(item.node))
 
     def _aliased(self, node: exp.Expr) -> exp.Expr:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import Span, SqlExtError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.joins import Join, PartitionerHint, UMJoinHint
@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context, Scope, suggest
 from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN, HintCall, HintParameter
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, mistake, span_of, unsupported
 
 #: Spark's hints on joins; their parameters are the relations that they are about.
 _JOINS = frozenset(
@@ -34,18 +34,13 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
     for hint in _hints(node):
         if hint.args.get("problem"):
             help = "hints are written /*+ NAME(parameter, ...), NAME */"
-            raise UnsupportedError(
-                f"a hint cannot be read: {hint.args['problem']}",
-                condition="malformed-hint",
-                span=span_of(hint),
-                help=help,
-            )
+            raise unsupported("malformed-hint", hint, f"a hint cannot be read: {hint.args['problem']}", help)
         if not _may_join(node) and (UMJOIN.get(hint.name) or (SWEEP.get(hint.name) and not _is_operand(node))):
-            raise UnsupportedError(
+            raise unsupported(
+                "hint-not-followed",
+                hint,
                 f"the hint {hint.name} cannot be followed: this SELECT joins nothing",
-                condition="hint-not-followed",
-                span=span_of(hint),
-                help="a hint is for the SELECT in which it stands: write it behind the SELECT with the joins",
+                "a hint is for the SELECT in which it stands: write it behind the SELECT with the joins",
             ).about_hint()
         if hint.name in SWEEP:
             plan = _marked(plan, sweep=SWEEP[hint.name])
@@ -117,11 +112,11 @@ def refuse_orders(node: exp.Expr, cause: str, skipped: Sequence[exp.Expr]) -> No
     below = {id(item) for part in skipped for item in part.walk()}
     for hint in node.find_all(HintCall):
         if id(hint) not in below and (SWEEP.get(hint.name) or UMJOIN.get(hint.name) or hint.name == PARTITIONER):
-            raise UnsupportedError(
+            raise unsupported(
+                "hint-not-followed",
+                hint,
                 f"the hint {hint.name} cannot be followed: {cause}",
-                condition="hint-not-followed",
-                span=span_of(hint),
-                help="leave the hint out, or put the joins into a subquery in FROM, with the hint",
+                "leave the hint out, or put the joins into a subquery in FROM, with the hint",
             ).about_hint()
 
 
@@ -165,11 +160,11 @@ def _umjoin(hint: HintCall, relations: dict[str, str]) -> UMJoinHint:
 
 def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> SqlExtError:
     nearest = suggest(item.name, list(relations))
-    return AnalysisError(
+    return mistake(
+        "malformed-hint",
+        item,
         f"'{item.name}' in the hint {hint.name} is not a relation of this FROM",
-        condition="malformed-hint",
-        span=span_of(item),
-        help=f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
+        f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
     ).about_hint()
 
 
@@ -234,9 +229,9 @@ def _parameter(context: Context, item: HintParameter, shown: dict[str, Column]) 
     column = shown.get(context.fold(item.relation or ""))
     if column is not None:
         return column
-    raise UnsupportedError(
+    raise unsupported(
+        "malformed-hint",
+        item,
         f"the hint's parameter '{item.name}' is neither a whole number nor a column of the result",
-        condition="malformed-hint",
-        span=span_of(item),
-        help="name a column of the select list",
+        "name a column of the select list",
     )

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlext_planner.errors import AnalysisError, Span, SqlExtError
+from sqlext_planner.errors import Span, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context, LeftToSparkError, Scope, Visible
 from sqlext.syntax.calls import is_group_call
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, mistake, span_of
 from sqlext.syntax.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
 
 #: Generators that give several columns for one item; `explode` does so only for a map.
@@ -69,7 +69,7 @@ def _expand(node: exp.Expr, scope: Scope, span: Span) -> list[Visible]:
     dropped = {scope.fold(_except_name(item)): item for item in star.args.get("except_") or []}
     for name, item in dropped.items():
         if all(scope.fold(column.name) != name for column in columns):
-            raise AnalysisError(f"column '{name}' of EXCEPT not found", condition="unknown-column", span=span_of(item))
+            raise mistake("unknown-column", item, f"column '{name}' of EXCEPT not found")
     return [column for column in columns if scope.fold(column.name) not in dropped]
 
 

@@ -33,7 +33,7 @@ from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Sc
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import aggregate_calls, own_nodes
 from sqlext.syntax.nodes import LastJoinClause
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, mistake, span_of
 
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
 
@@ -52,16 +52,11 @@ class _JoinedRelations:
 def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) -> Relation:
     """`left` with the last matching row of the right side. Raises AnalysisError for what is not allowed."""
     if node.args.get("using"):
-        raise AnalysisError(
-            "LAST JOIN does not take USING",
-            condition="last-join-condition",
-            span=span_of(node),
-            help="write the condition out: ON a.k = b.k",
+        raise mistake(
+            "last-join-condition", node, "LAST JOIN does not take USING", "write the condition out: ON a.k = b.k"
         )
     if node.args.get("on") is None:
-        raise AnalysisError(
-            "LAST JOIN needs a condition", condition="last-join-condition", span=span_of(node), help=_EXAMPLE
-        )
+        raise mistake("last-join-condition", node, "LAST JOIN needs a condition", _EXAMPLE)
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
     sides = _JoinedRelations(
@@ -110,9 +105,7 @@ def _build_condition(sides: _JoinedRelations, condition: exp.Expr) -> Expression
     except AnalysisError as error:
         if error.message.startswith("table 'last' not found"):
             note = "LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u"
-            raise AnalysisError(
-                error.message, condition=error.condition, span=error.span, help=error.help, notes=(note,)
-            ) from None
+            raise mistake(error.condition, error.span, error.message, error.help, notes=(note,)) from None
         raise
 
 
@@ -157,30 +150,25 @@ def _order_key(sides: _JoinedRelations, node: LastJoinClause) -> tuple[Expressio
         return None, False
     if len(order.expressions) > 1:
         extra = order.expressions[1]
-        raise AnalysisError(
-            "LAST JOIN is ordered by one key",
-            condition="last-join-order",
-            span=span_of(extra),
-            help="remove the other keys",
-        )
+        raise mistake("last-join-order", extra, "LAST JOIN is ordered by one key", "remove the other keys")
     item = order.expressions[0]
     if sides.context.slice(span_of(item)).upper().split()[-2:] == ["NULLS", "LAST"]:
-        raise AnalysisError(
+        raise mistake(
+            "last-join-order",
+            item,
             "in a LAST JOIN, a NULL order key never wins over another one",
-            condition="last-join-order",
-            span=span_of(item),
-            help="remove NULLS LAST; to make NULL win, order by coalesce(key, a large value)",
+            "remove NULLS LAST; to make NULL win, order by coalesce(key, a large value)",
         )
     _refuse_parts(item.this, "the order key of a LAST JOIN")
     key = _of_right_side(sides, item.this)
     _refuse_unrepeatable(key, item.this, "the order key of a LAST JOIN")
     dtype = sides.of_right.dtype(item.this)
     if dtype is not None and dtype not in ORDER_TYPES:
-        raise AnalysisError(
+        raise mistake(
+            "order-type",
+            item.this,
             f"LAST JOIN cannot be ordered by a key of type {dtype}",
-            condition="order-type",
-            span=span_of(item.this),
-            help="order by a smallint, int, bigint or timestamp key; cast a date or a text with CAST(... AS TIMESTAMP)",
+            "order by a smallint, int, bigint or timestamp key; cast a date or a text with CAST(... AS TIMESTAMP)",
         )
     return key, bool(item.args.get("desc"))
 
@@ -192,19 +180,9 @@ def _of_right_side(sides: _JoinedRelations, node: exp.Expr) -> Expression:
         key = sides.of_right.build(node)
     except SqlExtError:
         sides.of_both.build(node)  # raises for a name that neither side has
-        raise AnalysisError(
-            "the order key of a LAST JOIN belongs to the right side",
-            condition="last-join-order",
-            span=span_of(node),
-            help=help,
-        ) from None
+        raise mistake("last-join-order", node, "the order key of a LAST JOIN belongs to the right side", help) from None
     if not key.references:
-        raise AnalysisError(
-            "the order key of a LAST JOIN is the same for all rows",
-            condition="last-join-order",
-            span=span_of(node),
-            help=help,
-        )
+        raise mistake("last-join-order", node, "the order key of a LAST JOIN is the same for all rows", help)
     return key
 
 
@@ -215,11 +193,11 @@ def _refuse_parts(node: exp.Expr, place: str) -> None:
     query = node.find(exp.Query)
     for found, name in ((window, "a window function"), (query, "a subquery"), (call, "an aggregate")):
         if found is not None:
-            raise AnalysisError(
+            raise mistake(
+                "last-join-condition",
+                found,
                 f"{place} cannot contain {name}",
-                condition="last-join-condition",
-                span=span_of(found),
-                help="compute it in a subquery of FROM, and use its column",
+                "compute it in a subquery of FROM, and use its column",
             )
 
 
@@ -228,11 +206,11 @@ def _refuse_unrepeatable(expression: Expression, node: exp.Expr, place: str) -> 
     random = expression.traits & RANDOM
     if random or is_generator(expression):
         what = "an expression that gives a new value each time" if random else "a function that returns several rows"
-        raise AnalysisError(
+        raise mistake(
+            "last-join-condition",
+            expression.span or span_of(node),
             f"{place} cannot contain {what}",
-            condition="last-join-condition",
-            span=expression.span or span_of(node),
-            help="compute it in a subquery of FROM, and use its column",
+            "compute it in a subquery of FROM, and use its column",
         )
 
 
@@ -272,11 +250,11 @@ def _refuse_clauses_before(node: exp.Join) -> None:
         clause = found[0] if isinstance(found, list) and found else found
         if isinstance(clause, exp.Expr) and span_of(clause).start < _start(node):
             help = "the ORDER BY of a LAST JOIN comes before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
-            raise AnalysisError(
+            raise mistake(
+                "syntax-error",
+                clause,
                 f"{name} comes before a join of the same FROM",
-                condition="syntax-error",
-                span=span_of(clause),
-                help=help if key == "order" else "write it after all joins",
+                help if key == "order" else "write it after all joins",
             )
 
 
@@ -349,11 +327,8 @@ def _join_using(
         sides = [scope.find((text,), span) for _, scope in (left, right)]
         for found, (_, scope) in zip(sides, (left, right), strict=True):
             if found is None:
-                raise AnalysisError(
-                    f"column '{text}' of USING not found",
-                    condition="unknown-column",
-                    span=span,
-                    help=scope.unknown((text,), span).help,
+                raise mistake(
+                    "unknown-column", span, f"column '{text}' of USING not found", scope.unknown((text,), span).help
                 )
         pairs.append((sides[0], sides[1]))
     matched = [(a.visible, b.visible) for a, b in pairs if a is not None and b is not None]

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlext.analyzer.amounts import whole_number
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError, Scope, Visible
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
 
 _SORT_ONLY = ("cluster", "distribute", "sort")
 
@@ -118,11 +118,11 @@ def _of_result(
     try:
         return dataclasses.replace(builder, scope=scope, replace=lambda node: None, aliases={}).build(item.this)
     except AnalysisError:
-        raise AnalysisError(
+        raise mistake(
+            "not-grouped",
+            order,
             "ORDER BY of a SELECT DISTINCT may only use columns of the result",
-            condition="not-grouped",
-            span=span_of(order),
-            help="add the expression to the select list",
+            "add the expression to the select list",
         ) from None
 
 
@@ -205,11 +205,8 @@ def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
         return None
     position = sign * whole_number(node.name, span_of(node), clause, help=f"the result has columns 1 to {width}")
     if not 1 <= position <= width:
-        raise AnalysisError(
-            f"{clause} {position} is out of range",
-            condition="number-out-of-range",
-            span=span_of(node),
-            help=f"the result has columns 1 to {width}",
+        raise mistake(
+            "number-out-of-range", node, f"{clause} {position} is out of range", f"the result has columns 1 to {width}"
         )
     return position - 1
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.arithmetic import INTEGERS, decimal_shape
 from sqlext_planner.expressions.nodes import RANDOM, Expression, SparkExpr
 from sqlext_planner.expressions.types import struct_fields
@@ -15,10 +16,12 @@ from sqlext_planner.periods.types import PeriodEnd
 from sqlglot import exp
 
 from sqlext.syntax.nodes import PeriodOperand
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder
+
+_wrong_end = partial(mistake, "period-ends")
 
 _NAN = re.compile(
     r"(cast\s*\(\s*'nan'\s+as\s+(double|float)\s*\)|(double|float)\s*(\(\s*'nan'\s*\)|'nan'))", re.IGNORECASE
@@ -76,11 +79,8 @@ class Operand:
 def cast_end(end: End, dtype: str | None) -> Expression:
     """An end as a value of the common type, if that is known. Raises AnalysisError for OPEN if it is not."""
     if end.open and dtype is None:
-        raise AnalysisError(
-            "OPEN needs the types of all ends, and one of them is unknown here",
-            condition="period-ends",
-            span=end.type.span,
-            help="CAST(... AS its type)",
+        raise _wrong_end(
+            end.type.span, "OPEN needs the types of all ends, and one of them is unknown here", "CAST(... AS its type)"
         )
     return end.cast(dtype)
 
@@ -125,30 +125,19 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
     """One end of a period, or a point."""
     span = span_of(node)
     if _NAN.fullmatch(builder.context.slice(span).strip()):
-        raise AnalysisError(
-            "an end of a period cannot be NaN",
-            condition="period-ends",
-            span=span,
-            help="write double('Infinity') for no end",
-        )
+        raise _wrong_end(span, "an end of a period cannot be NaN", "write double('Infinity') for no end")
     if isinstance(node, exp.Interval):
-        raise AnalysisError(
+        raise _wrong_end(
+            span,
             "an end of a period cannot be an INTERVAL",
-            condition="period-ends",
-            span=span,
-            help="write the end itself: PERIOD(ts, ts + INTERVAL 5 MINUTES)",
+            "write the end itself: PERIOD(ts, ts + INTERVAL 5 MINUTES)",
         )
     dtype = builder.dtype(node)
     expression = builder.build(node)
     _refuse_unrepeatable(expression, span)
     if (closed or open_end) and dtype is None:
         word = "CLOSED" if closed else "OPEN"
-        raise AnalysisError(
-            f"{word} needs the type of the end, which is unknown here",
-            condition="period-ends",
-            span=span,
-            help="CAST(... AS its type)",
-        )
+        raise _wrong_end(span, f"{word} needs the type of the end, which is unknown here", "CAST(... AS its type)")
     if closed and dtype != "void":
         expression, dtype = _after(expression, str(dtype), span, open_end=open_end)
     return End(expression, PeriodEnd(dtype, span), open_end)
@@ -163,11 +152,10 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
     for item, place in zip(by, node.args.get("by") or (), strict=True):
         _refuse_unrepeatable(item, span_of(place))
         if tables and not {column.relation for column in item.references} <= tables:
-            raise AnalysisError(
+            raise _wrong_end(
+                place,
                 "BY takes columns of the period's own table",
-                condition="period-ends",
-                span=span_of(place),
-                help="name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
+                "name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
             )
     return Operand(end_of(builder, node.this), replace(end, by=by), _names(node.this, node.args["expression"]))
 
@@ -183,11 +171,10 @@ def _after(end: Expression, dtype: str, span: Span, *, open_end: bool) -> tuple[
         return ClosedEnd(end, dtype, open_end, span=span), dtype
     if dtype in INTEGERS:
         return SparkExpr(("CAST(", end, " AS BIGINT) + 1"), dtype="bigint", span=span), "bigint"
-    raise AnalysisError(
+    raise _wrong_end(
+        span,
         f"PERIOD CLOSED does not take ends of type {dtype}, which have no next value",
-        condition="period-ends",
-        span=span,
-        help="write PERIOD(start, end) with an end that is no longer part of the period, or cast both ends to DATE",
+        "write PERIOD(start, end) with an end that is no longer part of the period, or cast both ends to DATE",
     )
 
 
@@ -196,11 +183,10 @@ def _struct(builder: ExpressionBuilder, node: exp.Expr, dtype: str) -> Operand:
     span = span_of(node)
     fields = struct_fields(dtype)
     if len(fields) != 2:
-        raise AnalysisError(
+        raise _wrong_end(
+            span,
             f"a struct of {len(fields)} field{'' if len(fields) == 1 else 's'} is not a period",
-            condition="period-ends",
-            span=span,
-            help="a period is a struct of two fields of the same type (start, end); or write PERIOD(x.a, x.b)",
+            "a period is a struct of two fields of the same type (start, end); or write PERIOD(x.a, x.b)",
         )
     base = builder.build(node)
     _refuse_unrepeatable(base, span)
@@ -224,18 +210,13 @@ def _field(base: Expression, name: str, dtype: str, span: Span) -> End:
 def _refuse_unrepeatable(expression: Expression, span: Span) -> None:
     """Raises UnsupportedError for rand() and the like: the text of an end is read more than once."""
     if expression.traits & RANDOM:
-        raise UnsupportedError(
+        raise unsupported(
+            "period-ends",
+            span,
             "an end of a period cannot be an expression that gives a new value each time",
-            condition="period-ends",
-            span=span,
-            help="compute it in a subquery of FROM, and use its column",
+            "compute it in a subquery of FROM, and use its column",
         )
 
 
 def _wrong_count(node: exp.Expr, what: str, count: int) -> AnalysisError:
-    return AnalysisError(
-        f"{what} takes two ends, not {count}",
-        condition="period-ends",
-        span=span_of(node),
-        help="write PERIOD(start, end)",
-    )
+    return _wrong_end(node, f"{what} takes two ends, not {count}", "write PERIOD(start, end)")

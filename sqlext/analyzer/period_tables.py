@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.typed import cast
 from sqlext_planner.period_algebra.nodes import Operation, PeriodAlgebra, common_key_type
@@ -18,7 +17,7 @@ from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_operands import Operand, cast_end, greatest, operand
 from sqlext.syntax.nodes import PERIOD_TABLES, PeriodSource, PeriodTable
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
 
 #: The name of the column that counts.
 _COUNT = "concurrent"
@@ -73,27 +72,27 @@ def _input(
     keys = tuple(map(builder.build, nodes))
     for key, place in zip(keys, nodes, strict=True):
         if key.traits:
-            raise UnsupportedError(
+            raise unsupported(
+                "period-operation",
+                place,
                 f"PARTITION BY takes plain expressions of a row, not {context.slice(span_of(place))!r}",
-                condition="period-operation",
-                span=span_of(place),
-                help="compute it in a subquery, and name its column",
+                "compute it in a subquery, and name its column",
             )
     types = tuple(map(builder.dtype, nodes))
     period = operand(builder, node.args["period"])
     if period.end is None:
-        raise AnalysisError(
+        raise mistake(
+            "period-operation",
+            node.args["period"],
             "PERIOD with one operand takes a struct of two ends",
-            condition="period-operation",
-            span=span_of(node.args["period"]),
-            help="write PERIOD(start, end)",
+            "write PERIOD(start, end)",
         )
     if period.end.by:
-        raise UnsupportedError(
+        raise unsupported(
+            "period-operation",
+            node.args["period"],
             "OPEN BY is for joins of streams: it names the row that closes a period later",
-            condition="period-operation",
-            span=span_of(node.args["period"]),
-            help="write PERIOD(start, end OPEN)",
+            "write PERIOD(start, end OPEN)",
         )
     return _PeriodInput(plan, keys, types, tuple(map(_name, written)), period, node)
 
@@ -102,11 +101,8 @@ def _name(key: exp.Expr) -> str:
     """The name of a key. Raises AnalysisError for an expression without one."""
     if isinstance(key, (exp.Alias, exp.Column)):
         return str(key.alias_or_name)
-    raise AnalysisError(
-        "a key that is no column needs a name",
-        condition="period-operation",
-        span=span_of(key),
-        help="write PARTITION BY expression AS name",
+    raise mistake(
+        "period-operation", key, "a key that is no column needs a name", "write PARTITION BY expression AS name"
     )
 
 
@@ -116,11 +112,11 @@ def _names(source: _PeriodInput, operation: Operation) -> tuple[str, ...]:
     folded = [name.lower() for name in names]
     twice = next((name for name in names if folded.count(name.lower()) > 1), None)
     if twice is not None:
-        raise AnalysisError(
+        raise mistake(
+            "duplicate-name",
+            source.node,
             f"two columns of the result would be called '{twice}'",
-            condition="duplicate-name",
-            span=span_of(source.node),
-            help="give a key another name with AS, or rename the columns of the period in a subquery",
+            "give a key another name with AS, or rename the columns of the period in a subquery",
         )
     return names
 
@@ -132,11 +128,11 @@ def _key_types(inputs: Sequence[_PeriodInput]) -> tuple[str | None, ...]:
         return first.types
     (other,) = others
     if len(first.keys) != len(other.keys):
-        raise AnalysisError(
+        raise mistake(
+            "period-operation",
+            other.node,
             f"the inputs of EXCEPT have {len(first.keys)} and {len(other.keys)} keys",
-            condition="period-operation",
-            span=span_of(other.node),
-            help="write PARTITION BY with keys that correspond by position on both sides",
+            "write PARTITION BY with keys that correspond by position on both sides",
         )
     places = other.node.args.get("keys") or ()
     return tuple(

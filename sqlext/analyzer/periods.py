@@ -32,7 +32,7 @@ from sqlext.syntax.calls import (
     nearest_function,
 )
 from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder
@@ -65,7 +65,7 @@ def _alone(node: exp.Expr) -> AnalysisError:
         help = "write PRECEDES or SUCCEEDS between two periods"
     else:
         help = "compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d); a value of two fields is struct(a, b)"
-    return AnalysisError("a period cannot stand alone", condition="period-ends", span=span_of(node), help=help)
+    return mistake("period-ends", node, "a period cannot stand alone", help)
 
 
 def _infix(builder: ExpressionBuilder, node: PeriodComparison) -> PeriodPredicate:
@@ -90,7 +90,7 @@ def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relati
     help += "" if dtype else "; or say its type: CAST(... AS STRUCT<a: DATE, b: DATE>)"
     if relation.name in ("iseql_during", "allen_during"):
         help += "; to test whether a period contains a point, write PERIOD(a, b) CONTAINS t"
-    return AnalysisError(what, condition="period-ends", span=span_of(node), help=help)
+    return mistake("period-ends", node, what, help)
 
 
 def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
@@ -105,11 +105,11 @@ def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
     if relation is None:
         near = nearest_function(name) or suggest(name, RELATIONS)
         known = ", ".join(row for row in RELATIONS if row.split("_")[0] == name.split("_")[0])
-        raise AnalysisError(
+        raise mistake(
+            "unknown-function",
+            node,
             f"unknown relation of periods: {node.name}",
-            condition="unknown-function",
-            span=span_of(node),
-            help=f"did you mean {near}?" if near else f"relations: {known}",
+            f"did you mean {near}?" if near else f"relations: {known}",
         )
     ends = [item for item in node.expressions if not isinstance(item, exp.Kwarg)]
     named = [item for item in node.expressions if isinstance(item, exp.Kwarg)]
@@ -124,19 +124,19 @@ def _function(builder: ExpressionBuilder, node: exp.Expr) -> PeriodFunction:
     sides = _periods(builder, node.expressions)
     if sides is None or len(sides) != row.periods:
         ends = "start, end, start2, end2" if row.periods > 1 else "start, end"
-        raise AnalysisError(
+        raise mistake(
+            "function-arguments",
+            node,
             f"{name}() does not take these {len(node.expressions)} arguments",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {name}({ends}), or a PERIOD or a struct for two ends",
+            f"write {name}({ends}), or a PERIOD or a struct for two ends",
         )
     dtype = check_period_types([end.type for side in sides for end in side.ends], (), empty)
     if dtype is None and not row.condition:
-        raise AnalysisError(
+        raise mistake(
+            "period-ends",
+            node,
             f"{name}() needs the types of the ends, and one of them is unknown here",
-            condition="period-ends",
-            span=span_of(node),
-            help="CAST(... AS its type)",
+            "CAST(... AS its type)",
         )
     left, *others = (_period(side, dtype) for side in sides)
     return PeriodFunction(name, left, others[0] if others else None, empty, dtype=dtype, span=span_of(node))
@@ -167,16 +167,14 @@ def _named_amounts(
         if name not in relation.parameters:
             takes = " and ".join(relation.parameters) or "only periods"
             near = f"; did you mean {relation.parameters[0]} => ...?" if relation.parameters else ""
-            raise AnalysisError(
+            raise mistake(
+                "function-arguments",
+                item,
                 f"{relation.name}() does not take {item.this.name}",
-                condition="function-arguments",
-                span=span_of(item),
-                help=f"it takes {takes}{near}",
+                f"it takes {takes}{near}",
             )
         if name in amounts:
-            raise AnalysisError(
-                f"{name} is given twice", condition="function-arguments", span=span_of(item), help="remove one of them"
-            )
+            raise mistake("function-arguments", item, f"{name} is given twice", "remove one of them")
         amounts[name] = amount(builder.context, item.expression, name)
     return amounts
 
@@ -198,11 +196,11 @@ def _sides(
         name = node.name.lower()
         bounds = "".join(f"[, {item} => ...]" for item in (relation.parameters if relation is not None else ()))
         more = f", or {name}(start, end, point)" if point else ""
-        raise AnalysisError(
+        raise mistake(
+            "function-arguments",
+            node,
             f"{name}() does not take these {len(arguments)} arguments",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {name}(start, end, start2, end2{bounds}), or a PERIOD or a struct for two ends{more}",
+            f"write {name}(start, end, start2, end2{bounds}), or a PERIOD or a struct for two ends{more}",
         )
     return sides[0], sides[1]
 
@@ -252,11 +250,11 @@ def _set(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
     for item in names:
         if item.name not in ALLEN:
             near = suggest(item.name.replace(" ", "_"), ALLEN)
-            raise AnalysisError(
+            raise mistake(
+                "unknown-function",
+                item,
                 f"unknown relation of periods: '{item.name}'",
-                condition="unknown-function",
-                span=span_of(item),
-                help=f"did you mean '{near}'?" if near else f"relations: {', '.join(ALLEN)}",
+                f"did you mean '{near}'?" if near else f"relations: {', '.join(ALLEN)}",
             )
     relation = _allen_relation(builder, call)
     span = span_of(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.errors import AnalysisError, InternalError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import InternalError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Output, SetKind, SetOperation
@@ -39,7 +39,7 @@ from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.windows import PHASE, BlockWindows
 from sqlext.syntax.parser import Statement
-from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, mistake, span_of, unsupported
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 
@@ -59,11 +59,11 @@ def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
     env = with_ctes(context, node, env)
     if node.args.get("emit") is not None:
         if not isinstance(node, exp.Select):
-            raise UnsupportedError(
+            raise unsupported(
+                "early-answer",
+                node.args["emit"],
                 "EMIT AFTER belongs to a single SELECT",
-                condition="early-answer",
-                span=span_of(node.args["emit"]),
-                help="write it inside the parentheses of the SELECT with the aggregates",
+                "write it inside the parentheses of the SELECT with the aggregates",
             )
         return emits.analyze_emit(context, node, env)
     match node:
@@ -89,7 +89,7 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
         name = cte.alias
         if name.lower() in defined:
             message, help = f"'{name}' is defined twice in one WITH", "give one of them another name"
-            raise AnalysisError(message, condition="duplicate-name", span=span_of(cte.args["alias"]), help=help)
+            raise mistake("duplicate-name", cte.args["alias"], message, help)
         defined.add(name.lower())
         reach[context.fold(name)] = subqueries.definition(context, cte, dict(reach))
     return reach
@@ -102,11 +102,11 @@ def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyz
     right = analyze_query(context, node.expression, env)
     if len(left.names) != len(right.names):
         kind = _KINDS[type(node)].upper()
-        raise AnalysisError(
+        raise mistake(
+            "column-count",
+            node.expression,
             f"the sides of {kind} have {len(left.names)} and {len(right.names)} columns",
-            condition="column-count",
-            span=span_of(node.expression),
-            help="select the same number of columns on both sides",
+            "select the same number of columns on both sides",
         )
     columns = tuple(Column("", name) for name in relations.unique_names([inner_name(name) for name in left.names]))
     plan = SetOperation(
@@ -183,17 +183,15 @@ def _place(node: object, block: exp.Select) -> Span:
 def _refuse_in_where(where: exp.Where) -> None:
     for inner in own_nodes(where.this):
         if isinstance(inner, exp.Window):
-            raise AnalysisError(
+            raise mistake(
+                "misplaced-window",
+                inner,
                 "WHERE cannot contain a window function",
-                condition="misplaced-window",
-                span=span_of(inner),
-                help="compute it in a subquery of FROM and filter its column",
+                "compute it in a subquery of FROM and filter its column",
             )
     call = next(aggregate_calls(where.this), None)
     if call is not None:
-        raise AnalysisError(
-            "WHERE cannot contain an aggregate", condition="misplaced-aggregate", span=span_of(call), help="use HAVING"
-        )
+        raise mistake("misplaced-aggregate", call, "WHERE cannot contain an aggregate", "use HAVING")
 
 
 def _is_aggregate(node: exp.Select, items: list[Item], definitions: Definitions) -> bool:
@@ -244,11 +242,11 @@ class _Block(SelectBlock):
         """Raises AnalysisError for a result column with the name of the one that is added."""
         item = next((item for item in self.items if self.context.fold(item.name) == PHASE), None)
         if item is not None:
-            raise AnalysisError(
+            raise mistake(
+                "duplicate-name",
+                item.span,
                 f"with sqlext.stream.late = rows the result has a column '{PHASE}' of its own",
-                condition="duplicate-name",
-                span=item.span,
-                help=f"give the item another name, for example {PHASE}_1",
+                f"give the item another name, for example {PHASE}_1",
             )
 
     def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
@@ -258,9 +256,7 @@ class _Block(SelectBlock):
                 continue
             if self.context.fold(node.name) in self.aliases and self.scope.find((node.name,)) is not None:
                 message = f"'{node.name}' is both a column of FROM and an alias of the select list"
-                raise AnalysisError(
-                    message, condition="ambiguous-name", span=span_of(node), help="give the item another alias"
-                )
+                raise mistake("ambiguous-name", node, message, "give the item another alias")
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
         """The item's column in the plan: a plain column keeps its name, and so does a window call's column."""
@@ -273,7 +269,7 @@ class _Block(SelectBlock):
 
 def _required(item: Item) -> exp.Expr:
     if item.node is None:
-        raise UnsupportedError("a star has no expression", condition="unsupported-clause", span=item.span)
+        raise unsupported("unsupported-clause", item.span, "a star has no expression")
     return item.node
 
 

@@ -16,7 +16,7 @@ from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Sc
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
 from sqlext.syntax.nodes import PeriodTable
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
 
 _SPARK_ONLY = (
     "sample",
@@ -113,7 +113,7 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
     def hint() -> str | None:
         return _known_tables(context, name, env)
 
-    return AnalysisError(f"table '{name}' not found", condition="unknown-table", span=_name_span(node), help=hint)
+    return mistake("unknown-table", _name_span(node), f"table '{name}' not found", hint)
 
 
 def _known_tables(context: Context, name: str, env: Env) -> str | None:
@@ -144,11 +144,11 @@ def _cycle(node: exp.Table) -> AnalysisError | None:
         later = [cte.alias.lower() for cte in inside.parent.expressions] if isinstance(inside.parent, exp.With) else []
         if inside.alias.lower() == name:
             message, help = f"'{node.name}' reads itself", "a query that reads its own rows needs WITH RECURSIVE"
-            return AnalysisError(message, condition="recursive-definition", span=span_of(node.parts[0]), help=help)
+            return mistake("recursive-definition", node.parts[0], message, help)
         if name in later[later.index(inside.alias.lower()) :]:
             message = f"'{node.name}' is defined after '{inside.alias}', which reads it"
             help = f"put '{node.name}' first; two queries that read each other cannot be computed"
-            return AnalysisError(message, condition="recursive-definition", span=span_of(node.parts[0]), help=help)
+            return mistake("recursive-definition", node.parts[0], message, help)
         inside = inside.find_ancestor(exp.CTE)
     return None
 
@@ -300,16 +300,10 @@ def _values(context: Context, node: exp.Values) -> Relation:
     width = len(rows[0])
     for row, item in zip(rows, node.expressions, strict=True):
         if len(row) != width:
-            raise AnalysisError(
-                f"a row of VALUES has {len(row)} values, the first has {width}",
-                condition="column-count",
-                span=span_of(item),
-            )
+            raise mistake("column-count", item, f"a row of VALUES has {len(row)} values, the first has {width}")
     names = _alias_columns(node) or [f"col{i}" for i in range(1, width + 1)]
     if len(names) != width:
-        raise AnalysisError(
-            f"VALUES has {width} columns, its alias names {len(names)}", condition="column-count", span=span_of(node)
-        )
+        raise mistake("column-count", node, f"VALUES has {width} columns, its alias names {len(names)}")
     alias = node.alias or _trailing_alias(context, node)
     relation_name = context.names.unique(alias or "values")
     fields = tuple(

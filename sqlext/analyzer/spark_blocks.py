@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.relational.nodes import SparkRelation, SubqueryAlias
 from sqlglot import exp
 
@@ -20,7 +19,7 @@ from sqlext.analyzer.block_from import planned_from
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
 from sqlext.analyzer.edits import Edit
 from sqlext.syntax.parser import extension_nodes
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import span_of, unsupported
 
 
 @dataclass
@@ -71,11 +70,11 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
     inputs = _inputs(context, node, env) if context.extended else _Inputs(context, env)
     skipped = [part for part, _ in inputs.parts]
     if subqueries.holds_operator(context, node, skipped):
-        raise UnsupportedError(
+        raise unsupported(
+            "spark-block",
+            cause.span,
             f"{cause.message}, so it cannot be used in one block with a sqlext window or a LAST JOIN",
-            condition="spark-block",
-            span=cause.span,
-            help="put that part into a subquery in FROM, without the window and the LAST JOIN",
+            "put that part into a subquery in FROM, without the window and the LAST JOIN",
         ) from None
     planned = planned_from(context, node, env) if context.extended else None
     if planned is None:
@@ -83,11 +82,11 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
     text = inputs.text(node, {name: inputs.stand_in(plan) for name, plan in inputs.plans.items()})
     columns = context.catalog.query_columns(text)
     if columns is None:
-        raise UnsupportedError(
+        raise unsupported(
+            "spark-block",
+            cause.span,
             f"{cause.message}, and without a running Spark its columns are unknown",
-            condition="spark-block",
-            span=cause.span,
-            help=cause.help or "run the statement in a Session",
+            cause.help or "run the statement in a Session",
         ) from None
     plan, _ = relations.spark_relation(context, text, columns, ("spark_query",), node, env)
     assert isinstance(plan, SparkRelation)

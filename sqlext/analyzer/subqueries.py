@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import Span, SqlExtError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlglot import exp
 
@@ -22,7 +22,7 @@ from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.syntax.calls import is_period_predicate
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 
 
@@ -30,11 +30,11 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
     """What has to change in a subquery's text: outer columns, period predicates, and the CTEs that go before it."""
     extension = next(_operators(builder.context, node), None)
     if extension is not None:
-        raise UnsupportedError(
+        raise unsupported(
+            "unsupported-in-subquery",
+            extension,
             f"{extension_name(extension)} cannot be used in a subquery of an expression",
-            condition="unsupported-in-subquery",
-            span=span_of(extension),
-            help="compute it in a subquery of FROM, or in WITH, and use its column here",
+            "compute it in a subquery of FROM, or in WITH, and use its column here",
         )
     query: exp.Expr = node
     while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
@@ -53,7 +53,7 @@ def definition(context: Context, cte: exp.CTE, env: Env) -> Cte:
     columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
     if columns and len(columns) != len(query.names):
         message = f"'{name}' lists {len(columns)} names for {len(query.names)} columns"
-        raise AnalysisError(message, condition="column-count", span=span_of(cte.args["alias"]))
+        raise mistake("column-count", cte.args["alias"], message)
     shown = Analyzed(query.plan, tuple(columns) or query.names)
     heading = context.slice(span_of(cte.args["alias"]))
     text = f"{heading} AS ({context.slice(span_of(cte.this))})"
@@ -97,11 +97,11 @@ def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
     for item in filter(is_period_predicate, node.walk()):
         span = span_of(item)
         if not any(edit.span.start <= span.start and span.end <= edit.span.end for edit in edits):
-            raise UnsupportedError(
+            raise unsupported(
+                "unsupported-in-subquery",
+                span,
                 "a period predicate cannot be used in this part of a subquery, which goes to Spark as text",
-                condition="unsupported-in-subquery",
-                span=span,
-                help="compute it in the select list of a subquery of FROM, and use its column here",
+                "compute it in the select list of a subquery of FROM, and use its column here",
             )
 
 
@@ -200,11 +200,11 @@ def _needed_ctes(
             continue
         cte = env[name]
         if cte.extended:
-            raise UnsupportedError(
+            raise unsupported(
+                "unsupported-in-subquery",
+                table,
                 f"'{cte.name}' contains a sqlext window or a LAST JOIN and cannot be used in text that goes to Spark",
-                condition="unsupported-in-subquery",
-                span=span_of(table),
-                help="join it in FROM instead",
+                "join it in FROM instead",
             )
         _needed_ctes(context, cte.tree, cte.env, needed, (), ctes)
         needed.setdefault(name, _cte_text(context, cte))
@@ -348,11 +348,11 @@ class _ClauseText:
         """Raises UnsupportedError if an outer column's name would mean another column in the text."""
         for outer in expression.references:
             if any(scope.find((outer.spark_name,)) is not None for scope in self.scopes):
-                raise UnsupportedError(
+                raise unsupported(
+                    "ambiguous-name",
+                    column,
                     f"'{outer.spark_name}' is a column of the query around this one and of its own FROM",
-                    condition="ambiguous-name",
-                    span=span_of(column),
-                    help="rename one of them in a subquery of FROM",
+                    "rename one of them in a subquery of FROM",
                 )
 
     def _written_out(self, node: exp.Expr) -> Expression:

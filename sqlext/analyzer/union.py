@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr
@@ -32,7 +33,9 @@ from sqlext.analyzer.context import ComputedNames, Context, Env, Relation, Scope
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.syntax.nodes import UnionWindow
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of
+
+_wrong_columns = partial(mistake, "union-columns")
 
 #: A call with its modifiers, its column, and whether it is a whole select item.
 Call = tuple[exp.Expr, Column, bool]
@@ -109,21 +112,19 @@ def _source(window_plan: WindowPlan, node: exp.Expr, needed: Set[Column]) -> Log
     shown = label(context, node)
     if len(ours) != len(theirs) and len(theirs) not in window_plan.scope.prefixes:
         widths = " or ".join(map(str, (*window_plan.scope.prefixes, len(ours))))
-        raise AnalysisError(
+        raise _wrong_columns(
+            node,
             f"UNION source {shown} has {len(theirs)} columns, FROM has {widths}",
-            condition="union-columns",
-            span=span_of(node),
-            help="select the same columns in the same order: UNION (SELECT ... FROM ...), or write BY NAME behind it",
+            "select the same columns in the same order: UNION (SELECT ... FROM ...), or write BY NAME behind it",
             notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
         )
     values: list[Expression] = []
     for position, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
         if scope.fold(mine.name) != scope.fold(other.name):
-            raise AnalysisError(
+            raise _wrong_columns(
+                node,
                 f"column {position} of UNION source {shown} is called '{other.name}', in FROM '{mine.name}'",
-                condition="union-columns",
-                span=span_of(node),
-                help=f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...), or "
+                f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...), or "
                 "write BY NAME behind the source if its columns only have another order",
             )
         values.append(as_wanted(context, mine, other, node, shown))
@@ -173,11 +174,10 @@ class UnionSources:
 
     def _add(self, item: Visible, node: exp.Expr) -> None:
         if item.dtype is None:
-            raise AnalysisError(
+            raise _wrong_columns(
+                node,
                 f"the type of column '{item.name}' is not known here, and FROM has no such column",
-                condition="union-columns",
-                span=span_of(node),
-                help=f"write the type in a subquery: UNION (SELECT ..., CAST(... AS type) AS {item.name} FROM ...) "
+                f"write the type in a subquery: UNION (SELECT ..., CAST(... AS type) AS {item.name} FROM ...) "
                 "BY NAME, or leave the column out",
             )
         other = self._extra(item.name)
@@ -186,11 +186,10 @@ class UnionSources:
             return
         dtype = union_type(str(other.dtype), item.dtype, ansi=self.context.settings.ansi)
         if dtype is None:
-            raise AnalysisError(
+            raise _wrong_columns(
+                node,
                 f"column '{item.name}' has type {item.dtype} here and {other.dtype} in another source BY NAME",
-                condition="union-columns",
-                span=span_of(node),
-                help=f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
+                f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
             )
         self.extras[self.extras.index(other)] = replace(other, dtype=dtype)
 
@@ -234,11 +233,10 @@ class UnionSources:
         for mine in (*scope.star(), *self.extras):
             source = sources.get(mine.column)
             if source is None and mine.column in needed:
-                raise AnalysisError(
+                raise _wrong_columns(
+                    node,
                     f"UNION source {label(self.context, node)} has no column '{mine.name}', which the window needs",
-                    condition="union-columns",
-                    span=span_of(node),
-                    help=f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
+                    f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
                 )
             value: Expression = Literal("NULL")
             if source is not None:
@@ -279,11 +277,11 @@ def label(context: Context, node: exp.Expr) -> str:
 
 
 def _ambiguous(name: str, where: str, node: exp.Expr) -> AnalysisError:
-    return AnalysisError(
+    return mistake(
+        "ambiguous-name",
+        node,
         f"{where} has two columns '{name}', so BY NAME is ambiguous",
-        condition="ambiguous-name",
-        span=span_of(node),
-        help="rename one of them in a subquery, or leave it out",
+        "rename one of them in a subquery, or leave it out",
     )
 
 
@@ -330,10 +328,9 @@ def as_wanted(context: Context, mine: Visible, theirs: Visible, node: exp.Expr, 
     if mine.dtype is None or theirs.dtype is None or mine.dtype == theirs.dtype:
         return theirs.column
     if context.openmldb or union_type(mine.dtype, theirs.dtype, ansi=context.settings.ansi) != mine.dtype:
-        raise AnalysisError(
+        raise _wrong_columns(
+            node,
             f"column '{mine.name}' of UNION source {shown} has type {theirs.dtype}, in FROM {mine.dtype}",
-            condition="union-columns",
-            span=span_of(node),
-            help=f"cast it in a subquery: CAST({theirs.name} AS {mine.dtype}) AS {mine.name}",
+            f"cast it in a subquery: CAST({theirs.name} AS {mine.dtype}) AS {mine.name}",
         )
     return cast(theirs.column, mine.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.patterns import holds_subquery
 from sqlext_planner.last_join.nodes import LastJoin
@@ -24,7 +24,7 @@ from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.sql_settings import normal_text
 
 #: The column of a stream's results that tells late rows from others.
@@ -93,11 +93,11 @@ class BlockWindows:
                     used.setdefault(definitions.of(call).key, call)
             if len(used) > 1:
                 first, second = list(used.values())[:2]
-                raise AnalysisError(
+                raise mistake(
+                    "two-windows",
+                    second,
                     "an expression may use only one window",
-                    condition="two-windows",
-                    span=span_of(second),
-                    help="give each aggregate a select item of its own, and combine them in an outer query",
+                    "give each aggregate a select item of its own, and combine them in an outer query",
                     notes=(f"the expression already uses the window of {self._text(first)}",),
                 )
 
@@ -282,11 +282,11 @@ def _flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
     if has_inner_calls(node):
         plain = called(node)
         if plain is not node or not isinstance(plain, exp.Anonymous):
-            raise UnsupportedError(
+            raise unsupported(
+                "call-modifier",
+                node,
                 "a call with an aggregate inside takes neither FILTER nor IGNORE NULLS",
-                condition="call-modifier",
-                span=span_of(node),
-                help="compute the inner aggregate in a subquery of FROM",
+                "compute the inner aggregate in a subquery of FROM",
             )
         return count_at(builder, plain, column)
     return calls.window_call(builder, node, column, whole=whole)

@@ -1,4 +1,4 @@
-"""The places of syntax tree nodes in a statement's text, and parse errors that know their place."""
+"""The places of syntax tree nodes in a statement's text, and errors that know their place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from sqlext_planner.errors import Span
+from sqlext_planner.conditions import Condition
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.tokenizer_core import TokenType
@@ -52,6 +53,28 @@ def span_of(node: exp.Expr) -> Span:
     if span is None:
         raise NoPlaceError(f"{type(node).__name__} has no place in the text")
     return span
+
+
+def mistake(
+    condition: Condition,
+    place: exp.Expr | Span | None,
+    message: str,
+    help: str | Callable[[], str | None] | None = None,
+    notes: tuple[str, ...] = (),
+) -> AnalysisError:
+    """The error for a mistake in a statement, at a node or a place of its text."""
+    return AnalysisError(message, condition=condition, span=_span(place), help=help, notes=notes)
+
+
+def unsupported(
+    condition: Condition, place: exp.Expr | Span | None, message: str, help: str | None = None
+) -> UnsupportedError:
+    """The error for what a statement asks for and we do not do, at a node or a place of its text."""
+    return UnsupportedError(message, condition=condition, span=_span(place), help=help)
+
+
+def _span(place: exp.Expr | Span | None) -> Span | None:
+    return span_of(place) if isinstance(place, exp.Expr) else place
 
 
 def has_place(node: exp.Expr) -> bool:
