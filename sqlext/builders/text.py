@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
@@ -17,6 +18,8 @@ from sqlext.run.parameters import literal, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+_not_usable = partial(UnsupportedError, condition="python-call")
 
 #: What a literal is made of. (A str is SQL text, never a literal.)
 Literal = bool | int | float | Decimal | datetime.date | datetime.timedelta | None
@@ -117,9 +120,8 @@ class Writer:
         """
         name = self.block_now.columns.get(id(column)) or column_name(column)
         if name is None:
-            raise UnsupportedError(
+            raise _not_usable(
                 f"{self._argument or 'this argument'}: {column} is computed, and only plain columns can be used here",
-                condition="python-call",
                 help="write it as text, such as 'price * 2', or compute it first with DataFrame.withColumn",
             )
         self.write(name)
@@ -201,9 +203,7 @@ def literal_text(value: object) -> str:
     try:
         return literal(value)
     except TypeError as error:
-        raise UnsupportedError(
-            str(error), condition="python-call", help="give a number, a date, a time or an interval, or SQL text"
-        ) from None
+        raise _not_usable(str(error), help="give a number, a date, a time or an interval, or SQL text") from None
 
 
 def python_value(value: Any) -> Any:
@@ -214,7 +214,7 @@ def python_value(value: Any) -> Any:
         if found is None and value is not None:
             raise TypeError(f"{value!s} is no amount")
     except TypeError as error:
-        raise UnsupportedError(str(error), condition="python-call", help="give a number or a timedelta") from None
+        raise _not_usable(str(error), help="give a number or a timedelta") from None
     return found
 
 

@@ -6,12 +6,15 @@ import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from sqlext_planner.errors import AnalysisError
 
 from sqlext.builders.expressions import Expr, Value, expression, several
 from sqlext.builders.text import Source, Writer, python_value
+
+_wrong_frame = partial(AnalysisError, condition="window-frame")
 
 #: The end of a frame. None is UNBOUNDED; a number counts as in PySpark: -5 is 5 PRECEDING, 0 CURRENT ROW, 5 is 5
 #: FOLLOWING; text is as in SQL, ``"1h preceding"``. The first end may be an amount alone, which is PRECEDING.
@@ -142,9 +145,8 @@ def _bound(bound: Bound, *, is_start: bool) -> str:
         case str() if _DIRECTION.search(bound):
             return bound
     if not is_start:
-        raise AnalysisError(
+        raise _wrong_frame(
             f"the end of a frame, {bound!r}, has no direction",
-            condition="window-frame",
             help="write for example '5m preceding', '5m following' or 'current row'; 0 is the current row",
         )
     return f"{bound if isinstance(bound, str) else _time(bound)} PRECEDING"
@@ -152,15 +154,9 @@ def _bound(bound: Bound, *, is_start: bool) -> str:
 
 def _time(bound: datetime.timedelta) -> str:
     if not isinstance(bound, datetime.timedelta):
-        raise AnalysisError(
-            f"a frame cannot begin at {bound!r}", condition="window-frame", help="give a whole number, a time or text"
-        )
+        raise _wrong_frame(f"a frame cannot begin at {bound!r}", help="give a whole number, a time or text")
     for unit, word in _UNITS:
         count, rest = divmod(bound, unit)
         if not rest and count >= 0:
             return f"INTERVAL {count}{word}" if word.startswith(" ") else f"{count}{word}"
-    raise AnalysisError(
-        f"a frame cannot begin {bound!s} before a row",
-        condition="window-frame",
-        help="give 0 or more",
-    )
+    raise _wrong_frame(f"a frame cannot begin {bound!s} before a row", help="give 0 or more")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from sqlext_planner.errors import AnalysisError, ParseError, SqlExtError
 from sqlext_planner.expressions.types import normalize
@@ -12,6 +13,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlext.analyzer.compat_functions import TYPE_NAMES
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.scripts import closing, span_of_tokens, split_tokens, words
+
+_malformed = partial(ParseError, condition="schema-file")
 
 #: What may follow a column's type.
 _OPTIONS = ("NOT", "NULL", "DEFAULT", "COMMENT", "PRIMARY", "GENERATED")
@@ -28,7 +31,7 @@ def read_ddl(text: str) -> dict[str, dict[str, str]]:
     try:
         statements = split_tokens(SqlExt().tokenize(text))
     except SqlglotError as error:
-        raise ParseError(f"the text is not SQL: {error}", condition="schema-file", sql=text) from None
+        raise _malformed(f"the text is not SQL: {error}", sql=text) from None
     tables: dict[str, dict[str, str]] = {}
     try:
         for statement in statements:
@@ -48,9 +51,7 @@ def _read_table(text: str, statement: Sequence[Token], tables: dict[str, dict[st
     end = closing(statement, opening) if words(statement[opening:], 1) == ("(",) else len(statement)
     if end >= len(statement):
         place = statement[opening : opening + 1] or statement[-1:]
-        raise ParseError(
-            "the columns of the table are missing", condition="schema-file", span=span_of_tokens(place), help=_HELP
-        )
+        raise _malformed("the columns of the table are missing", span=span_of_tokens(place), help=_HELP)
     name = statement[at].text
     if name.lower() in {known.lower() for known in tables}:
         if at >= 5:  # IF NOT EXISTS: the first one counts
@@ -65,12 +66,7 @@ def _read_table(text: str, statement: Sequence[Token], tables: dict[str, dict[st
     for element in _elements(statement[opening + 1 : end]):
         _read_column(text, element, columns)
     if not columns:
-        raise ParseError(
-            "the table has no columns",
-            condition="schema-file",
-            span=span_of_tokens(statement[opening : end + 1]),
-            help=_HELP,
-        )
+        raise _malformed("the table has no columns", span=span_of_tokens(statement[opening : end + 1]), help=_HELP)
     tables[name] = columns
 
 
@@ -92,9 +88,7 @@ def _read_column(text: str, element: Sequence[Token], columns: dict[str, str]) -
     if head.token_type == TokenType.INDEX and any(token.token_type == TokenType.EQ for token in element):
         return  # INDEX [name] (KEY = ...); a column may also be called index
     if len(element) < 2:
-        raise ParseError(
-            f"column '{head.text}' has no type", condition="schema-file", span=span_of_tokens(element), help=_HELP
-        )
+        raise _malformed(f"column '{head.text}' has no type", span=span_of_tokens(element), help=_HELP)
     if head.text.lower() in {known.lower() for known in columns}:
         raise AnalysisError(
             f"column '{head.text}' is defined twice",

@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ from sqlext.catalog.partitions import FolderPartitioning, partitioning
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_needs_spark = partial(ConfigurationError, condition="needs-spark")
+_layout_error = partial(ConfigurationError, condition="table-files")
+_file_error = partial(ConfigurationError, condition="file-access")
 
 #: Formats whose files say their columns, also without Spark. Of JSON Spark infers them by rules of its own, Avro needs
 #: a package.
@@ -94,26 +99,21 @@ def data_files(folder: Path | str) -> dict[str, DataFiles]:
     """The tables of a folder by name. Raises ConfigurationError."""
     place = located(folder)
     if not isinstance(place, LocalData):
-        raise ConfigurationError(
+        raise _needs_spark(
             f"the tables of '{place.uri}' cannot be described without Spark",
-            condition="needs-spark",
             help="describe them with --schema FILE, or use `sqlext run`, which starts Spark",
         )
     root = Path(place.text)
     help = f"give a folder of data files: {LAYOUT}"
     if not root.is_dir():
         exists = os.path.lexists(root)
-        raise ConfigurationError(
-            f"'{root}' is {_kind(root)}, not a folder" if exists else f"folder '{root}' does not exist",
-            condition="file-access",
-            help=help,
+        raise _file_error(
+            f"'{root}' is {_kind(root)}, not a folder" if exists else f"folder '{root}' does not exist", help=help
         )
     try:
         paths = sorted(root.iterdir())
     except OSError as error:
-        raise ConfigurationError(
-            f"folder '{root}' cannot be read: {error.strerror}", condition="file-access", help=help
-        ) from error
+        raise _file_error(f"folder '{root}' cannot be read: {error.strerror}", help=help) from error
     tables = (path for path in paths if _is_table(path))
     return named_tables((path.name for path in tables), str(root))
 
@@ -133,7 +133,7 @@ def named_tables(names: Iterable[str], folder: str) -> dict[str, DataFiles]:
         known = tables.get(name)
         tables[name] = DataFiles(f"{folder}/{file}") if known is None else replace(known, others=(*known.others, file))
     if not tables:
-        raise ConfigurationError(f"folder '{folder}' contains no data files", condition="table-files", help=LAYOUT)
+        raise _layout_error(f"folder '{folder}' contains no data files", help=LAYOUT)
     return tables
 
 
@@ -153,16 +153,13 @@ def table_info(name: str, path: Path | str, options: ReadOptions = NONE) -> Tabl
     """
     place = located(path)
     if not isinstance(place, LocalData):
-        raise ConfigurationError(
-            f"the columns of '{place.uri}' cannot be told without Spark",
-            condition="needs-spark",
-            help="describe the table with --schema FILE",
+        raise _needs_spark(
+            f"the columns of '{place.uri}' cannot be told without Spark", help="describe the table with --schema FILE"
         )
     data = table_files(place)
     if data.format not in (*_READERS, "csv"):
-        raise ConfigurationError(
+        raise _needs_spark(
             f"the columns of {TITLES[data.format]} files ('{path}') cannot be told without Spark",
-            condition="needs-spark",
             help="describe the tables of the statement with --schema FILE",
         )
     table = csv_table(data.files, options) if data.format == "csv" else None
@@ -186,9 +183,8 @@ def _from_footers(name: str, data: TableFiles, path: Path | str) -> tuple[tuple[
         raise
     except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigurationError(
+        raise _file_error(
             f"table '{name}' cannot be read from '{_culprit(data.files, reader, path)}': {reason}",
-            condition="file-access",
             help=f"give a readable {TITLES[data.format]} file",
         ) from error
 
@@ -210,9 +206,8 @@ def _check_text(data: TableFiles, columns: Sequence[tuple[str, str]], path: str)
     partition = {name.lower() for name, _ in data.partitioning.columns} if data.partitioning is not None else set()
     both = next((name for name, _ in columns if name.lower() in partition), None)
     if data.format == "csv" and both is not None:
-        raise ConfigurationError(
+        raise _layout_error(
             f"column '{both}' of '{path}' is in the CSV files and in the names of their folders",
-            condition="table-files",
             help="rename the folders: another name before the '='",
         )
 
@@ -226,23 +221,19 @@ def table_files(place: LocalData, *, typed: bool = True) -> TableFiles:
     files: list[Path] = []
     for root in place.roots:
         if not os.path.lexists(root):
-            raise ConfigurationError(f"'{root}' does not exist", condition="file-access", help=help)
+            raise _file_error(f"'{root}' does not exist", help=help)
         files += _parts(root) if root.is_dir() else [root]
     files.sort(key=str)
     for file in files:
         if not file.is_file():
-            raise ConfigurationError(f"'{file}' is {_kind(file)}, not a file", condition="file-access", help=help)
+            raise _file_error(f"'{file}' is {_kind(file)}, not a file", help=help)
     kinds = {format_of(file.name) for file in files}
     known = {kind for kind in kinds if kind is not None}
     if len(known) < len(kinds) or not known:
-        raise ConfigurationError(
-            f"'{place.text}' contains no data file" if not files else _odd(files), condition="table-files", help=LAYOUT
-        )
+        raise _layout_error(f"'{place.text}' contains no data file" if not files else _odd(files), help=LAYOUT)
     if len(known) > 1:
-        raise ConfigurationError(
-            f"'{place.text}' contains both {titles(known)} files",
-            condition="table-files",
-            help="keep only one kind in a folder",
+        raise _layout_error(
+            f"'{place.text}' contains both {titles(known)} files", help="keep only one kind in a folder"
         )
     bases = {root if root.is_dir() else root.parent for root in place.roots} if place.base is None else {place.base}
     return TableFiles(tuple(files), known.pop(), partitioning(files, bases, place.text, typed=typed))
@@ -266,10 +257,8 @@ def _parts(folder: Path) -> Iterator[Path]:
     ConfigurationError for a folder that cannot be read."""
 
     def refuse(error: OSError) -> None:
-        raise ConfigurationError(
-            f"folder '{error.filename}' cannot be read: {error.strerror}",
-            condition="file-access",
-            help="check its permissions",
+        raise _file_error(
+            f"folder '{error.filename}' cannot be read: {error.strerror}", help="check its permissions"
         ) from error
 
     for root, folders, files in os.walk(folder, onerror=refuse):

@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 from sqlext_planner.errors import ConfigurationError
+
+_file_error = partial(ConfigurationError, condition="file-access")
 
 #: A scheme and a slash: `a:b.csv` is a file in this folder.
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*)", re.DOTALL)
@@ -64,9 +66,8 @@ def located(path: Path | str) -> LocalData | RemoteData:
     if scheme == "file":
         return _local(_file_path(text, rest), text)
     if not rest.startswith("//"):
-        raise ConfigurationError(
+        raise _file_error(
             f"'{text}' has one slash after '{scheme}:'",
-            condition="file-access",
             help=f"write {scheme}://...; give it as a string: a Path makes one slash of two",
         )
     return RemoteData(text, scheme)
@@ -82,9 +83,7 @@ def _file_path(text: str, rest: str) -> str:
         return rest
     host, slash, below = rest[2:].partition("/")
     if host not in ("", "localhost"):
-        raise ConfigurationError(
-            f"'{text}' names a host, '{host}', but file: URIs are of this machine", condition="file-access", help=_THREE
-        )
+        raise _file_error(f"'{text}' names a host, '{host}', but file: URIs are of this machine", help=_THREE)
     return slash + below
 
 
@@ -93,9 +92,7 @@ def _local(path: str, text: str) -> LocalData:
         return LocalData(path, (Path(path),))
     found = sorted({match for one in _alternatives(path) for match in _matching(one)}, key=str)
     if not found:
-        raise ConfigurationError(
-            f"nothing matches '{shortened(text)}'", condition="file-access", help="check the pattern: * ? [abc] {a,b}"
-        )
+        raise _file_error(f"nothing matches '{shortened(text)}'", help="check the pattern: * ? [abc] {a,b}")
     return LocalData(path, tuple(found), _base(path))
 
 
@@ -103,9 +100,8 @@ def _matching(pattern: str) -> Iterator[Path]:
     parts = Path(pattern.replace("[^", "[!")).parts
     place = _first_wild(parts)
     if any("**" in part for part in parts):
-        raise ConfigurationError(
+        raise _file_error(
             f"'**' in the pattern '{shortened(pattern)}' is none of Spark's patterns",
-            condition="file-access",
             help="write a * for each level of folders, or the folder itself: its files are found at any depth",
         )
     if place == len(parts):
@@ -143,9 +139,8 @@ def _alternatives(pattern: str) -> list[str]:
         if steps > _MOST_STEPS or len(waiting) + len(done) > _MOST:
             waiting, done = [], []
     if not done:
-        raise ConfigurationError(
+        raise _file_error(
             f"the pattern '{shortened(pattern)}' stands for more than {_MOST:,} names, or is nested too deeply",
-            condition="file-access",
             help="write * where the names differ, or register the folder",
         )
     return done

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 from sqlext_planner.errors import ConfigurationError, SqlExtError
+
+_wrong_option = partial(ConfigurationError, condition="table-files")
 
 _KNOWN = "delimiter, header, multiline, types"
 _TRUTH = {"true": True, "false": False}
@@ -43,10 +46,8 @@ class ReadOptions:
         if delimiter is not None:
             delimiter = "\t" if delimiter.lower() in _TABS else delimiter
             if len(delimiter) != 1 or delimiter in '"\r\n':
-                raise ConfigurationError(
-                    f"the delimiter {delimiter!r} is not one character",
-                    condition="table-files",
-                    help="give one such as ';' or '|', or tab",
+                raise _wrong_option(
+                    f"the delimiter {delimiter!r} is not one character", help="give one such as ';' or '|', or tab"
                 )
         return cls(delimiter, header, multiline, _types(types))
 
@@ -92,9 +93,8 @@ class FolderOptions:
             key, sign, value = text.partition("=")
             table, _, name = key.rpartition(".")
             if not sign or name not in {field.name for field in fields(ReadOptions)}:
-                raise ConfigurationError(
+                raise _wrong_option(
                     f"--read {text}: not an option of the form [TABLE.]OPTION=VALUE",
-                    condition="table-files",
                     help=f"options are {_KNOWN}: --read delimiter=';', --read 'orders.types=uid string'",
                 )
             given.setdefault(table.lower(), {})[name] = value
@@ -125,9 +125,7 @@ def _truth(name: str, values: Mapping[str, str]) -> bool | None:
     if text is None:
         return None
     if text.lower() not in _TRUTH:
-        raise ConfigurationError(
-            f"--read {name}={text}: neither true nor false", condition="table-files", help=f"write {name}=true"
-        )
+        raise _wrong_option(f"--read {name}={text}: neither true nor false", help=f"write {name}=true")
     return _TRUTH[text.lower()]
 
 

@@ -10,13 +10,15 @@ import datetime
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog.inferred_types import tells_apart
+
+_wrong_folders = partial(ConfigurationError, condition="table-files")
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"
@@ -70,28 +72,22 @@ def partitioning(
         return None
     if len(partitioned) < len(known):
         plain = next(base for base, pairs in known if not pairs)
-        raise ConfigurationError(
+        raise _wrong_folders(
             f"'{text}' has files without partition columns (in '{plain}') "
             f"beside folders like '{_shown(partitioned[0][1])}'",
-            condition="table-files",
             help=_LAYOUT,
         )
     first = partitioned[0]
     names = [name for name, _ in first[1]]
     for base, pairs in partitioned[1:]:
         if [name for name, _ in pairs] != names or base != first[0]:
-            raise ConfigurationError(
+            raise _wrong_folders(
                 f"'{text}' has folders like '{_shown(first[1])}' and '{_shown(pairs)}', below "
                 + (f"'{base}'" if base == first[0] else f"'{first[0]}' and '{base}'"),
-                condition="table-files",
                 help=_LAYOUT,
             )
     if len({name.lower() for name in names}) < len(names):
-        raise ConfigurationError(
-            f"'{text}' has folders that name a column twice: '{_shown(first[1])}'",
-            condition="table-files",
-            help=_LAYOUT,
-        )
+        raise _wrong_folders(f"'{text}' has folders that name a column twice: '{_shown(first[1])}'", help=_LAYOUT)
     values = zip(*(pairs for _, pairs in partitioned), strict=True)
     columns = tuple((name, _type_of(of_name, typed)) for name, of_name in zip(names, values, strict=True))
     return FolderPartitioning(columns, first[0])
@@ -129,9 +125,8 @@ def _pair(name: str) -> tuple[str, str] | None:
     if not sign:
         return None
     if not column or not value:
-        raise ConfigurationError(
+        raise _wrong_folders(
             f"folder '{name}' has no {'value' if column else 'column name'}",
-            condition="table-files",
             help=f"rename it; a missing value is written as {column or 'column'}={_NULL}",
         )
     return unescaped(column), value

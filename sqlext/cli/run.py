@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from sqlext.session import Session
 
+_command_error = partial(ConfigurationError, condition="command-line")
+
 #: The formats that the suffix of -o stands for.
 SUFFIXES = {
     ".csv": "csv",
@@ -53,21 +55,17 @@ def chosen_format(format: str | None, output: Path | None) -> str:
     """
     if output is None:
         if format == "parquet":
-            raise ConfigurationError(
-                "--format parquet needs a file", condition="command-line", help="add -o OUT.parquet"
-            )
+            raise _command_error("--format parquet needs a file", help="add -o OUT.parquet")
         return format or "table"
     meant = SUFFIXES.get(output.suffix.lower())
     if format is None and meant is None:
         known = ", ".join(SUFFIXES)
         what = f"the suffix '{output.suffix}'" if output.suffix else "a name without a suffix"
         help = f"give --format, or a name that ends in one of {known}"
-        raise ConfigurationError(f"-o {output}: {what} does not tell the format", condition="command-line", help=help)
+        raise _command_error(f"-o {output}: {what} does not tell the format", help=help)
     if format is not None and meant is not None and meant != format:
         help = f"leave --format out to write {meant}, or change the name to OUT{_suffix_of(format)}"
-        raise ConfigurationError(
-            f"--format {format} contradicts the suffix of -o {output}", condition="command-line", help=help
-        )
+        raise _command_error(f"--format {format} contradicts the suffix of -o {output}", help=help)
     return format or str(meant)
 
 
@@ -147,9 +145,7 @@ def run_query(
     if compat == "openmldb":
         places = _without_declarations(text, places)
     if not places:
-        raise ConfigurationError(
-            "the text contains no statement", condition="command-line", help="give the SQL with -e or as a file"
-        )
+        raise _command_error("the text contains no statement", help="give the SQL with -e or as a file")
     with result_writer(kind, output, limit or None) as write:  # opened first: what cannot be written fails at once
         with progress("Starting Spark"):
             session = open_session(conf, compat)

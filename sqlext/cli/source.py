@@ -15,6 +15,9 @@ import typer
 from sqlext_planner.config import PREFIX
 from sqlext_planner.errors import ConfigurationError, Span
 
+_schema_error = partial(ConfigurationError, condition="schema-file")
+_file_error = partial(ConfigurationError, condition="file-access")
+
 #: A larger file is not text that somebody wrote; /dev/zero never ends.
 _MOST_BYTES = 64 << 20
 
@@ -54,10 +57,8 @@ def _from_stdin() -> str:
         raw = getattr(sys.stdin, "buffer", None)
         return str(sys.stdin.read()) if raw is None else bytes(raw.read()).decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"standard input cannot be read: {error}",
-            condition="file-access",
-            help="give UTF-8 text, or the SQL with -e or as a file",
+        raise _file_error(
+            f"standard input cannot be read: {error}", help="give UTF-8 text, or the SQL with -e or as a file"
         ) from error
 
 
@@ -67,18 +68,12 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise ConfigurationError(
-                f"{path} has more than {_MOST_BYTES >> 20} MB", condition="file-access", help="check the path"
-            )
+            raise _file_error(f"{path} has more than {_MOST_BYTES >> 20} MB", help="check the path")
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise ConfigurationError(
-            f"cannot read {path}: {error.strerror}", condition="file-access", help="check the path"
-        ) from error
+        raise _file_error(f"cannot read {path}: {error.strerror}", help="check the path") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            f"{path} is not UTF-8 text", condition="file-access", help="convert it to UTF-8"
-        ) from error
+        raise _file_error(f"{path} is not UTF-8 text", help="convert it to UTF-8") from error
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
@@ -92,14 +87,12 @@ def read_schema(path: Path) -> dict[str, dict[str, str]]:
     try:
         schema = json.loads(read_text(path), object_pairs_hook=partial(_object, path))
     except ValueError as error:  # a number with too many digits is not a JSONDecodeError
-        raise ConfigurationError(f"{path} is not JSON: {error}", condition="schema-file", help=help) from error
+        raise _schema_error(f"{path} is not JSON: {error}", help=help) from error
     except RecursionError as error:
-        raise ConfigurationError(
-            f"{path} is nested too deeply for a schema", condition="schema-file", help=help
-        ) from error
+        raise _schema_error(f"{path} is nested too deeply for a schema", help=help) from error
     tables = schema.values() if isinstance(schema, dict) else [None]
     if not all(isinstance(t, dict) and all(isinstance(kind, str) for kind in t.values()) for t in tables):
-        raise ConfigurationError(f"{path} is not a schema", condition="schema-file", help=help)
+        raise _schema_error(f"{path} is not a schema", help=help)
     return {str(table): dict(columns) for table, columns in schema.items()}
 
 
@@ -122,9 +115,7 @@ def _declared(path: Path) -> dict[str, dict[str, str]]:
 
     tables = read_ddl(read_text(path))
     if not tables:
-        raise ConfigurationError(
-            f"{path} creates no table", condition="schema-file", help="write CREATE TABLE name (column type, ...)"
-        )
+        raise _schema_error(f"{path} creates no table", help="write CREATE TABLE name (column type, ...)")
     return tables
 
 

@@ -123,33 +123,24 @@ def refuse_malformed(sql: str, calls: Iterable[HintCall]) -> None:
         if call.args.get("problem"):
             more = f" or /*+ {name}(a, b, c) */" if name in UMJOIN else ""
             help = f"write /*+ {name}(name) */" if name == PARTITIONER else f"write /*+ {name} */{more}"
-            raise ParseError(
-                f"the hint {name} cannot be read: {call.args['problem']}",
-                condition="malformed-hint",
-                span=place,
-                help=help,
-                sql=sql,
-            )
+            raise _malformed(sql, place, f"the hint {name} cannot be read: {call.args['problem']}", help)
         if name in SWEEP and call.expressions:
-            raise ParseError(
-                f"the hint {name} takes no parameters",
-                condition="malformed-hint",
-                span=place,
-                help=f"write /*+ {name} */",
-                sql=sql,
-            )
+            raise _malformed(sql, place, f"the hint {name} takes no parameters", f"write /*+ {name} */")
         if name == PARTITIONER:
             _check_partitioner(call, place, sql)
             continue
         for item in call.expressions:
             if item.relation is None:
-                raise ParseError(
+                raise _malformed(
+                    sql,
+                    Span(*item.meta["span"]) if item.name else place,
                     f"'{item.name}' in the hint {name} is not the name of a relation",
-                    condition="malformed-hint",
-                    span=Span(*item.meta["span"]) if item.name else place,
-                    help=f"separate names by commas: /*+ {name}(a, b, c) */",
-                    sql=sql,
+                    f"separate names by commas: /*+ {name}(a, b, c) */",
                 )
+
+
+def _malformed(sql: str, span: Span, message: str, help: str) -> ParseError:
+    return ParseError(message, condition="malformed-hint", span=span, help=help, sql=sql)
 
 
 def _check_partitioner(call: HintCall, place: Span, sql: str) -> None:
@@ -158,12 +149,11 @@ def _check_partitioner(call: HintCall, place: Span, sql: str) -> None:
         return
     nearest = difflib.get_close_matches(names[0], PARTITIONERS, n=1) if len(names) == 1 else []
     what = f"has no partitioner '{call.expressions[0].name}'" if len(names) == 1 else "takes one name"
-    raise ParseError(
+    raise _malformed(
+        sql,
+        Span(*call.expressions[0].meta["span"]) if len(names) == 1 and names[0] else place,
         f"the hint {PARTITIONER} {what}",
-        condition="malformed-hint",
-        span=Span(*call.expressions[0].meta["span"]) if len(names) == 1 and names[0] else place,
-        help=f"did you mean '{nearest[0]}'?" if nearest else f"use one of {', '.join(PARTITIONERS)}",
-        sql=sql,
+        f"did you mean '{nearest[0]}'?" if nearest else f"use one of {', '.join(PARTITIONERS)}",
     )
 
 

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
-from sqlext_planner.errors import ParseError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import ParseError, Span, SqlExtError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.spans import unsupported
 from sqlext.syntax.sql_settings import SqlSettings, is_string, string_value
+
+_no_equivalent = partial(unsupported, "no-equivalent")
 
 _OPEN, _CLOSE = TokenType.L_PAREN, TokenType.R_PAREN
 _CREATED = ("DATABASE", "INDEX", "TABLE")
@@ -126,34 +130,24 @@ def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
     """Raises UnsupportedError if only OpenMLDB could run a declaration; any other one alone goes to Spark."""
     for statement in statements:
         if _sets_variable(statement):
-            raise UnsupportedError(
-                _VARIABLE[0], condition="no-equivalent", span=span_of_tokens(statement), help=_VARIABLE[1]
-            )
+            raise _no_equivalent(span_of_tokens(statement), _VARIABLE[0], _VARIABLE[1])
         for place in range(2, len(statement) - 1):
             if words(statement[place : place + 2], 2) == ("INDEX", "(") and words(statement, 2) == ("CREATE", "TABLE"):
-                raise UnsupportedError(
+                raise _no_equivalent(
+                    span_of_tokens(statement[place : closing(statement, place + 1) + 1]),
                     "tables are Spark tables here, and these have no INDEX",
-                    condition="no-equivalent",
-                    span=span_of_tokens(statement[place : closing(statement, place + 1) + 1]),
-                    help="register the data under the table's name, or leave INDEX and OPTIONS out",
+                    "register the data under the table's name, or leave INDEX and OPTIONS out",
                 )
 
 
 def _refuse(statement: Sequence[Token]) -> None:
     for start, (message, help) in _REFUSED.items():
         if words(statement, len(start)) == start:
-            raise UnsupportedError(
-                message, condition="no-equivalent", span=span_of_tokens(statement[: len(start)]), help=help
-            )
+            raise _no_equivalent(span_of_tokens(statement[: len(start)]), message, help)
     for place, token in enumerate(statement[:-1]):
         if words(statement[place : place + 2], 2) == ("INTO", "OUTFILE") and token.token_type == TokenType.INTO:
             help = "write the DataFrame, or use `sqlext run -o FILE`"
-            raise UnsupportedError(
-                "INTO OUTFILE works only in OpenMLDB",
-                condition="no-equivalent",
-                span=span_of_tokens(statement[place:]),
-                help=help,
-            )
+            raise _no_equivalent(span_of_tokens(statement[place:]), "INTO OUTFILE works only in OpenMLDB", help)
 
 
 def _without_deploy(statement: list[Token]) -> list[Token]:
@@ -194,11 +188,10 @@ def _without_config(statement: list[Token]) -> list[Token]:
         inside = statement[place + 2 : -1]
         for key, sign in pairwise(inside):
             if key.text.upper() == "VALUES" and sign.token_type == TokenType.EQ:
-                raise UnsupportedError(
+                raise _no_equivalent(
+                    span_of_tokens((key, inside[-1])),
                     "the rows of a request belong to OpenMLDB's online mode",
-                    condition="no-equivalent",
-                    span=span_of_tokens((key, inside[-1])),
-                    help="put the rows into the FROM table",
+                    "put the rows into the FROM table",
                 )
         return statement[:place]
     return statement

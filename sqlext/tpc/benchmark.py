@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from sqlext.catalog.ddl import read_ddl
 
 if TYPE_CHECKING:
     import duckdb
+
+_benchmark_error = partial(ConfigurationError, condition="benchmark")
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,8 @@ class Benchmark:
         places = (root.parent.parent / f"{self.name}_queries", root / "queries" / self.name)
         folder = next((place for place in places if (place / "schema.sql").is_file()), None)
         if folder is None:
-            raise ConfigurationError(
-                f"the queries of {self.title} are not installed",
-                condition="benchmark",
-                help=f"looked in {' and '.join(map(str, places))}",
+            raise _benchmark_error(
+                f"the queries of {self.title} are not installed", help=f"looked in {' and '.join(map(str, places))}"
             )
         return folder
 
@@ -68,10 +68,8 @@ class Benchmark:
     def query(self, number: int) -> str:
         """The text of a query. Raises ConfigurationError for a number that does not exist."""
         if number not in self.numbers:
-            raise ConfigurationError(
-                f"{self.title} has no query {number}",
-                condition="benchmark",
-                help=f"its queries are 1 to {self.size}, as in --queries 3,5",
+            raise _benchmark_error(
+                f"{self.title} has no query {number}", help=f"its queries are 1 to {self.size}, as in --queries 3,5"
             )
         return (self.folder / f"q{number:02}.sql").read_text(encoding="utf-8")
 
@@ -148,10 +146,8 @@ def generated(folder: Path) -> Generated | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f"{folder / MARKER} was not written by `generate`",
-            condition="benchmark",
-            help="remove the folder, or give another one",
+        raise _benchmark_error(
+            f"{folder / MARKER} was not written by `generate`", help="remove the folder, or give another one"
         ) from error
     return earlier if all((folder / f"{table}.parquet").is_file() for table in earlier.rows) else None
 
@@ -166,9 +162,8 @@ def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -
     if known is not None:
         if (known.benchmark, known.scale) == (benchmark.name, scale):
             return known
-        raise ConfigurationError(
+        raise _benchmark_error(
             f"{folder} already contains {known.benchmark} at scale {known.scale:g}",
-            condition="benchmark",
             help="give another folder as --data",
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -194,9 +189,8 @@ def _refuse_tables(folder: Path) -> None:
     """Raises ConfigurationError for other files in the folder: they would be mixed up with ours, or lost."""
     found = next((path for path in sorted(folder.iterdir()) if not path.name.startswith(".")), None)
     if found is not None:
-        raise ConfigurationError(
+        raise _benchmark_error(
             f"{folder} is not empty, and `generate` did not fill it: it contains {found.name}",
-            condition="benchmark",
             help="give a new folder as --data",
         )
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from sqlglot import exp, parse_one
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.syntax.dialect import SqlExt
+
+_not_checked = partial(UnsupportedError, condition="benchmark")
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 
@@ -210,16 +213,12 @@ def reference(sql: str, columns: Sequence[str]) -> Reference:
 def _limit(query: exp.Expr) -> int | None:
     limit = query.args.get("limit")
     if query.args.get("offset") is not None:
-        raise UnsupportedError(
-            "the answer of a query with OFFSET cannot be checked", condition="benchmark", help="check it without OFFSET"
-        )
+        raise _not_checked("the answer of a query with OFFSET cannot be checked", help="check it without OFFSET")
     if limit is None:
         return None
     value = limit.expression
     if not isinstance(value, exp.Literal) or value.is_string:
-        raise UnsupportedError(
-            "the LIMIT is not a number", condition="benchmark", help="write a number to check the answer"
-        )
+        raise _not_checked("the LIMIT is not a number", help="write a number to check the answer")
     return int(value.name)
 
 
@@ -245,11 +244,7 @@ def _with_keys(body: str, query: exp.Expr, columns: Sequence[str], keys: Sequenc
     if from_result and not any(key.find(exp.AggFunc, exp.Window) for key in keys):
         return f"SELECT *, {', '.join(items)} FROM (\n{body}\n) AS sqlext_answer"
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
-        raise UnsupportedError(
-            "ORDER BY reads something that the result does not contain",
-            condition="benchmark",
-            help="add it to the SELECT",
-        )
+        raise _not_checked("ORDER BY reads something that the result does not contain", help="add it to the SELECT")
     place = _end_of_select_list(body)
     return f"{body[:place]}, {', '.join(items)}\n{body[place:]}"
 

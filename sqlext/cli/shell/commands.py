@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +27,8 @@ from sqlext.cli.shell.state import LeaveError, Shell
 from sqlext.cli.source import statements_from
 from sqlext.cli.terminal import writing
 from sqlext.explain.pages import SHOWN, explain_text, render
+
+_command_error = partial(ConfigurationError, condition="command-line")
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -50,9 +53,7 @@ def run_command(shell: Shell, text: str) -> None:
         names = [known for command in COMMANDS for known in command.names]
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         help = f"did you mean {near[0]}? " if near else ""
-        raise ConfigurationError(
-            f"there is no command {name}", condition="command-line", help=rf"{help}\? lists the commands"
-        )
+        raise _command_error(f"there is no command {name}", help=rf"{help}\? lists the commands")
     # a statement keeps its semicolon, a file name may end in one: nothing else has any
     chosen.run(shell, argument if chosen.argument in ("sql", "file") else argument.rstrip(";").rstrip())
 
@@ -172,9 +173,7 @@ def _switch(name: str, what: str) -> Callable[[Shell, str], None]:
 
     def run(shell: Shell, argument: str) -> None:
         if argument not in ("", "on", "off"):
-            raise ConfigurationError(
-                f"'{argument}' is neither on nor off", condition="command-line", help="give on, off, or nothing"
-            )
+            raise _command_error(f"'{argument}' is neither on nor off", help="give on, off, or nothing")
         wanted = argument == "on" if argument else not getattr(shell.options, name)
         setattr(shell.options, name, wanted)
         shell.say(f"{what}: {'on' if wanted else 'off'}")
@@ -186,9 +185,7 @@ def _limit(shell: Shell, argument: str) -> None:
     if argument:
         digits = argument.replace(",", "").replace("_", "")
         if not digits.isdecimal() or int(digits) < 1:
-            raise ConfigurationError(
-                f"'{argument}' is no number of rows", condition="command-line", help=r"write for example \limit 5000"
-            )
+            raise _command_error(f"'{argument}' is no number of rows", help=r"write for example \limit 5000")
         shell.options.rows = int(digits)
     shell.say(f"a result shows at most {shell.options.rows:,} rows")
 
@@ -203,9 +200,7 @@ def _plan(shell: Shell, argument: str) -> None:
         case "html":
             file, _, sql = rest.strip().partition(" ")
             if not file:
-                raise ConfigurationError(
-                    "a file for the page is missing", condition="command-line", help=r"write \plan html plan.html"
-                )
+                raise _command_error("a file for the page is missing", help=r"write \plan html plan.html")
             page = _rendered(shell, _statement_of(shell, sql), "html")
             path = Path(file).expanduser()
             with writing(path):
@@ -229,9 +224,7 @@ def _statement_of(shell: Shell, argument: str) -> str:
     if piece is not None:
         return argument[piece.place.start : piece.place.end]
     if shell.last is None:
-        raise ConfigurationError(
-            "no statement has run yet", condition="command-line", help=r"write it behind the command: \plan SELECT ..."
-        )
+        raise _command_error("no statement has run yet", help=r"write it behind the command: \plan SELECT ...")
     return shell.last
 
 
@@ -248,7 +241,7 @@ def _output(shell: Shell, argument: str) -> None:
 
 def _file(shell: Shell, argument: str) -> None:
     if not argument:
-        raise ConfigurationError("the name of a file is missing", condition="command-line", help=r"write \i query.sql")
+        raise _command_error("the name of a file is missing", help=r"write \i query.sql")
     shell.run_file(Path(argument).expanduser())
 
 
@@ -280,18 +273,14 @@ def _settings(shell: Shell, argument: str) -> None:
 
 def _edit(shell: Shell, argument: str) -> None:
     if not shell.is_interactive:
-        raise ConfigurationError(
-            r"\e works only at the prompt", condition="command-line", help="leave it out of scripts"
-        )
+        raise _command_error(r"\e works only at the prompt", help="leave it out of scripts")
     editor = shell.environment.get("VISUAL") or shell.environment.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="sqlext-edit-") as folder:
         path = Path(folder) / "statement.sql"
         path.write_text(f"{shell.last};\n" if shell.last else "", encoding="utf-8")
         done = subprocess.run([*shlex.split(editor), path], env={**os.environ, **shell.environment}, check=False)
         if done.returncode != 0:
-            raise ConfigurationError(
-                f"the editor '{editor}' has failed", condition="command-line", help="set EDITOR to another one"
-            )
+            raise _command_error(f"the editor '{editor}' has failed", help="set EDITOR to another one")
         shell.next_text = path.read_text(encoding="utf-8").strip()
 
 
