@@ -364,7 +364,7 @@ class _AggregateBlock(SelectBlock):
 
     def _key_column(self, node: exp.Column) -> Expression | None:
         """A column above the Aggregate is a grouping key, or an alias of the select list."""
-        if isinstance(node.this, exp.Star):
+        if node.is_star:
             return None
         parts = tuple(part.name for part in node.parts)
         known = self.builder.scope.find(parts, span_of(node))

@@ -17,6 +17,7 @@ from sqlext_planner.window.frame import Ticks
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
+from sqlext.analyzer.items import unwrapped
 from sqlext.syntax.nodes import Duration
 from sqlext.syntax.spans import mistake, span_of
 from sqlext.syntax.sql_settings import SqlSettings, is_string, string_value
@@ -51,7 +52,6 @@ _CAST = re.compile(r"(?:cast\s*\(\s*'([^']*)'\s*as\b.*\)|(?:double|float|decimal
 _PART = re.compile(rf"\s*([+-]?)\s*('?)\s*({_NUMBER})\s*\2\s*([a-z]+)\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"""([+-]?)\s*(['"])(.*)\2\s*([a-z]*)(?:\s+to\s+([a-z]+))?""", re.IGNORECASE | re.DOTALL)
 
-_LARGEST = 2**63 - 1
 #: Digits: no amount is rounded that a statement may hold.
 _EXACT = 1_000
 
@@ -95,11 +95,11 @@ def _checked(value: Decimal, span: Span, name: str, *, interval: bool) -> Amount
         raise _wrong_distance(span, f"{name} cannot be negative", "swap the periods, or use the inverse relation")
     if interval and value != value.to_integral_value():
         raise _wrong_distance(span, f"{name} is finer than a microsecond", "give whole microseconds")
-    if interval and value > _LARGEST:
+    if interval and value > LARGEST:
         raise _wrong_distance(
             span, f"{name} is longer than any distance between two times", "leave it out; then there is no bound"
         )
-    if value == value.to_integral_value() and value <= _LARGEST:
+    if value == value.to_integral_value() and value <= LARGEST:
         return Amount(int(value), interval, span=span)
     if Decimal(repr(float(value))) != value:
         raise _wrong_distance(span, f"{name} has more digits than a double can hold", "give at most 15 digits")
@@ -215,8 +215,7 @@ def frame_amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, st
     Raises AnalysisError for anything but a literal, for a negative amount, for months and years, and below a
     microsecond.
     """
-    while isinstance(value, exp.Paren):
-        value = value.this
+    value = unwrapped(value)
     if isinstance(value, Duration):
         return _count(value.name, span), str(value.args["unit"].name)
     if isinstance(value, exp.Neg):

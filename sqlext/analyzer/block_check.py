@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from sqlext_planner.catalog import Judgement
 from sqlext_planner.conditions import condition_of
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
 from sqlext.analyzer import subqueries
@@ -179,16 +180,12 @@ def _relations(columns: Sequence[Visible]) -> tuple[str, bool]:
         if not groups or groups[-1][0] != item.qualifier:
             groups.append((item.qualifier, []))
         value = "NULL" if item.dtype is None else f"CAST(NULL AS {item.dtype})"
-        groups[-1][1].append(f"{value} AS {_quoted(item.name)}")
+        groups[-1][1].append(f"{value} AS {quoted(item.name)}")
     texts = []
     for qualifier, values in groups:
-        alias = f" AS {_quoted(qualifier[-1])}" if qualifier else ""
+        alias = f" AS {quoted(qualifier[-1])}" if qualifier else ""
         texts.append(f"(SELECT {', '.join(values)}){alias}")
     return " CROSS JOIN ".join(texts), exact
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tuple[list[tuple[Span, str]], bool]:
@@ -315,8 +312,8 @@ def _error(judgement: Judgement, text: _SlicedText, node: exp.Select) -> Analysi
 def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | None:
     """The place of an expression of the block that Spark's sentence quotes; None if it quotes none."""
     clauses = [*node.expressions, *(node.args[key] for key in ("having", "order", "group") if node.args.get(key))]
-    for quoted in re.findall(r'"([^"]+)"', sentence):
-        searched = "".join(quoted.lower().split())
+    for words in re.findall(r'"([^"]+)"', sentence):
+        searched = "".join(words.lower().split())
         for inner in (inner for clause in clauses for inner in clause.walk()):
             try:
                 span = span_of(inner)

@@ -16,12 +16,14 @@ from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.typed import call
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
 from sqlext.analyzer import hints, joins, subquery_plans
 from sqlext.analyzer.context import Context, Env, Scope, Visible
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.items import own_nodes
 from sqlext.syntax.calls import is_period_predicate
 from sqlext.syntax.parser import extension_nodes
 from sqlext.syntax.spans import NoPlaceError, span_of
@@ -92,11 +94,7 @@ def _cut(
 
 def _outer(nodes: Sequence[exp.Expr | None]) -> Iterator[exp.Expr]:
     """The nodes of expressions, but not those of queries inside of them."""
-    stack = [node for node in nodes if node is not None]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack.extend(child for child in top.iter_expressions() if not isinstance(child, exp.Query))
+    return (item for node in nodes if node is not None for item in own_nodes(node))
 
 
 def _listed(value: object) -> list[exp.Expr]:
@@ -117,7 +115,7 @@ def _named(context: Context, scope: Scope, node: exp.Select, rest: Sequence[exp.
     edits: list[Edit] = []
     for column in _columns(rest):
         parts = tuple(part.name for part in column.parts)
-        match = None if isinstance(column.this, exp.Star) else scope.find(parts, span_of(column))
+        match = None if column.is_star else scope.find(parts, span_of(column))
         if match is None:
             continue
         if len(match.visible.qualifier) != 1 or match.visible.qualified_only or match.parts > 2:
@@ -126,14 +124,14 @@ def _named(context: Context, scope: Scope, node: exp.Select, rest: Sequence[exp.
             if context.fold(parts[0]) in aliases:
                 return None
             start = span_of(column).start
-            edits.append(Edit(Span(start, start), (f"{_quoted(match.visible.qualifier[0])}.",)))
+            edits.append(Edit(Span(start, start), (f"{quoted(match.visible.qualifier[0])}.",)))
     return edits
 
 
 def _structs(context: Context, plan: LogicalPlan, scope: Scope, rest: Sequence[exp.Expr]) -> SubqueryAlias | None:
     """FROM's rows with a struct for each relation, of the columns that the rest may name; None if a type is unknown."""
     named = {context.fold(part.name) for column in _columns(rest) for part in column.parts}
-    whole = {context.fold(column.parts[0].name) for column in _columns(rest) if isinstance(column.this, exp.Star)}
+    whole = {context.fold(column.parts[0].name) for column in _columns(rest) if column.is_star}
     by_relation: dict[str, list[Visible]] = {}
     for item in scope.columns:
         if len(item.qualifier) != 1 or item.dtype in (None, "void"):
@@ -153,9 +151,5 @@ def _struct(context: Context, columns: Sequence[Visible]) -> Expression:
     fields: list[Expression] = [
         part for item in columns for part in (Literal(string_literal(item.name, context.settings)), item.column)
     ]
-    dtype = f"struct<{','.join(f'{_quoted(item.name)}:{item.dtype}' for item in columns)}>"
+    dtype = f"struct<{','.join(f'{quoted(item.name)}:{item.dtype}' for item in columns)}>"
     return call("named_struct", *fields, dtype=dtype)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

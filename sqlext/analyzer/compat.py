@@ -28,11 +28,11 @@ from sqlext.analyzer.compat_functions import (
     split_template,
 )
 from sqlext.analyzer.context import Context
+from sqlext.analyzer.edits import Edit
 from sqlext.syntax.spans import NoPlaceError, span_of, unsupported
 from sqlext.syntax.sql_settings import string_literal, string_value
 
 if TYPE_CHECKING:
-    from sqlext.analyzer.edits import Edit
     from sqlext.analyzer.expressions import ExpressionBuilder
 
 
@@ -51,8 +51,6 @@ def edits(builder: ExpressionBuilder, node: exp.Expr) -> list[Edit]:
 
     Raises UnsupportedError for an OpenMLDB function without a counterpart in Spark.
     """
-    from sqlext.analyzer.edits import Edit
-
     if not builder.context.openmldb:
         return []
     match node:
@@ -81,8 +79,6 @@ def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
 
 def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
     """CAST between timestamps and numbers counts milliseconds; types have OpenMLDB's names."""
-    from sqlext.analyzer.edits import Edit
-
     try:
         place = span_of(node.to)
     except NoPlaceError:  # a literal with a suffix
@@ -99,8 +95,6 @@ def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
 
 def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     """A scalar function of OpenMLDB's library under Spark's name, or as an expression."""
-    from sqlext.analyzer.edits import Edit
-
     name, arguments = node.name.lower(), list(node.expressions)
     _refuse_missing(name, node)
     template = call_forms.template(node) or TEMPLATES.get((name, len(arguments)))
@@ -131,8 +125,6 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
 
 def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments: list[exp.Expr]) -> list[Edit]:
     """``add(ts, 5)``, with the arguments in either order."""
-    from sqlext.analyzer.edits import Edit
-
     at = 0 if builder.dtype(arguments[0]) == "timestamp" else 1
     template = "({0} + INTERVAL '0.001' SECOND * ({1}))"
     return [Edit(span_of(node), _filled(builder, template, [arguments[at], arguments[1 - at]]))]
@@ -140,8 +132,6 @@ def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments
 
 def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
     """Translates the C format of a literal to Spark's letters; a text without % is in Spark's already."""
-    from sqlext.analyzer.edits import Edit
-
     if not (_is_text(pattern) and "%" in pattern.name):
         return []
     spark = datetime_pattern(_value(builder, pattern), span_of(pattern))
@@ -172,8 +162,6 @@ def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]
 
 
 def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:
-    from sqlext.analyzer.edits import Edit
-
     span = span_of(node)
     return [Edit(Span(span.start, span.start), (before,)), Edit(Span(span.end, span.end), (after,))]
 

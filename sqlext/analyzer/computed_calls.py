@@ -45,6 +45,7 @@ from sqlext.analyzer import calls, definitions
 from sqlext.analyzer.call_forms import called
 from sqlext.analyzer.definitions import table_call
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.items import unwrapped
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import mistake, span_of, unsupported
 
@@ -210,20 +211,14 @@ def _sides(node: exp.Anonymous) -> tuple[exp.Expr, exp.Anonymous, bool] | None:
     value, condition = node.expressions
     if isinstance(value, (exp.Distinct, exp.Order)) or calls_table(value):
         return None
-    condition = _bare(condition)
+    condition = unwrapped(condition)
     if not isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
         return None
     for row_side, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        position = _bare(other)
+        position = unwrapped(other)
         if isinstance(position, exp.Anonymous) and _is_positional(position) and not calls_table(row_side):
             return row_side, position, isinstance(condition, exp.NullSafeEQ)
     return None
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _is_positional(node: exp.Anonymous) -> bool:

@@ -16,6 +16,7 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.periods.predicates import EmptyPeriods
 from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
 from sqlext.syntax.spans import mistake
@@ -400,7 +401,6 @@ def session_variable(context: Context, parts: tuple[str, ...], span: Span) -> Sp
     """The variable that a dotted name means, alone or behind ``session.``; None if there is none. Spark knows it."""
     if len(parts) > 1 and tuple(part.lower() for part in parts[:-1]) not in _SCHEMAS:
         return None
-    name = "`" + parts[-1].replace("`", "``") + "`"
-    text = f"system.session.{name}"
+    text = f"system.session.{quoted(parts[-1])}"
     columns = context.catalog.query_columns(f"SELECT {text}")
     return None if columns is None or len(columns) != 1 else SparkExpr((text,), dtype=columns[0][1], span=span)

@@ -30,7 +30,7 @@ from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, Scope
 from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, micros, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
 from sqlext.analyzer.grouping import grouping
-from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items
+from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items, unwrapped
 from sqlext.analyzer.windows import PHASE
 from sqlext.syntax.spans import mistake, span_of, unsupported
 
@@ -156,8 +156,7 @@ class _EmitBlock:
         node = item.node
         if node is None:
             raise _mistake(item.span, "* cannot be selected from groups", "select window.start and aggregates")
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = unwrapped(node)
         if is_aggregate_call(node):
             call = self._call(node, item)
             calls.append(call)
@@ -200,7 +199,7 @@ class _EmitBlock:
         """The window that a node means, or its start or end."""
         if isinstance(node, exp.Dot) and node.name.lower() in ("start", "end"):
             return self._end(node.name) if self._means_window(node.this) else None
-        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        if isinstance(node, exp.Column) and not node.is_star:
             parts = [part.name for part in node.parts]
             if parts[-1].lower() in ("start", "end") and len(parts) > 1 and self._named_window(node, 1):
                 return self._end(parts[-1])

@@ -15,6 +15,7 @@ from sqlext_planner.expressions.arithmetic import INTEGERS
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.typed import Arithmetic, FunctionCall
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
@@ -22,7 +23,7 @@ from sqlext.analyzer import forms, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Scope, Visible, session_variable
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
-from sqlext.analyzer.items import WRAPPERS
+from sqlext.analyzer.items import WRAPPERS, unwrapped
 from sqlext.analyzer.types import field_type, infer, is_suffixed
 from sqlext.syntax.calls import is_period_function, is_period_predicate
 from sqlext.syntax.spans import has_place, span_of
@@ -77,7 +78,7 @@ class ExpressionBuilder:
         related = periods.predicate(self, node) if is_period_predicate(node) else None
         if related is not None:
             return related
-        inner = _unwrapped(node)
+        inner = unwrapped(node)
         planned: Expression | None = self.context.parts.planned(inner, self) if isinstance(inner, SUBQUERIES) else None
         if planned is None and self.is_condition:
             planned = forms.condition(self, inner)
@@ -95,7 +96,7 @@ class ExpressionBuilder:
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
             case exp.Between() if not node.args.get("symmetric"):
                 return self._between(node, span)
-            case exp.Column() if not isinstance(node.this, exp.Star):
+            case exp.Column() if not node.is_star:
                 expression, rest = self.resolve(node)
                 if rest:
                     return self._opaque(node, span)
@@ -271,7 +272,7 @@ class ExpressionBuilder:
         return self.context.slice(span_of(node))
 
     def _column_type(self, node: exp.Column) -> str | None:
-        if isinstance(node.this, exp.Star):
+        if node.is_star:
             return None
         parts = tuple(part.name for part in node.parts)
         for scope in (self.scope, *self.outer):
@@ -314,7 +315,7 @@ class ExpressionBuilder:
             draft.has_subquery = True
             draft.edits.extend(self.context.parts.edits(node, self))
             return ()
-        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        if isinstance(node, exp.Column) and not node.is_star:
             self._collect_column(node, draft)
             return ()
         if isinstance(node, (exp.Star, exp.Column)):
@@ -366,9 +367,8 @@ class ExpressionBuilder:
             return
         place = 0
         for argument in node.expressions:
-            inner = _unwrapped(argument)
-            star = isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
-            if star:
+            inner = unwrapped(argument)
+            if inner.is_star:
                 qualifier = tuple(part.name for part in inner.parts[:-1]) if isinstance(inner, exp.Column) else ()
                 place += len(self.scope.star(qualifier))
                 continue
@@ -387,10 +387,9 @@ class ExpressionBuilder:
     def _named(self, called: str, name: str) -> tuple[str, str]:
         """The text before and after an argument that names it `name`: an alias, which arrays_zip does not take, or a
         field of that name."""
-        quoted = "`" + name.replace("`", "``") + "`"
         if called == "struct":
-            return "", f" AS {quoted}"
-        return f"named_struct({string_literal(name, self.context.settings)}, ", f").{quoted}"
+            return "", f" AS {quoted(name)}"
+        return f"named_struct({string_literal(name, self.context.settings)}, ", f").{quoted(name)}"
 
     def _listed(self, columns: Sequence[Visible], called: str) -> tuple[str | Expression, ...]:
         """The columns of a star between commas, with their names if the called function shows them."""
@@ -414,13 +413,6 @@ def inlined(expression: Expression, node: exp.Expr) -> Expression:
 
 def _is_structural(node: exp.Expr) -> bool:
     return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or is_period_predicate(node)
-
-
-def _unwrapped(node: exp.Expr) -> exp.Expr:
-    """The node inside any parentheses."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _number_of(node: exp.Expr) -> str:

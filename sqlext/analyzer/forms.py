@@ -224,7 +224,7 @@ def _is_branch(node: exp.Expr) -> bool:
 def is_operand(node: exp.Expr) -> bool:
     """Whether a part of a typed node is a value, and so an expression of its own."""
     if isinstance(node, exp.Column):
-        return not isinstance(node.this, exp.Star)
+        return not node.is_star
     return not isinstance(node, _NO_OPERANDS) or (isinstance(node, exp.Func) and not isinstance(node, exp.Query))
 
 

@@ -49,7 +49,7 @@ def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Ite
             raise LeftToSparkError("several aliases of one expression are left to Spark", span=span)
         if isinstance(node, exp.Alias):
             items.append(Item(node.alias, node.this, None, span, aliased=True))
-        elif isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        elif node.is_star:
             items.extend(Item(column.name, None, column, span) for column in _expand(node, scope, span))
         else:
             items.append(Item(_default_name(context, node, scope), node, None, span))
@@ -66,22 +66,16 @@ def _expand(node: exp.Expr, scope: Scope, span: Span) -> list[Visible]:
         raise LeftToSparkError(f"the fields of struct '{'.'.join(qualifier)}' are left to Spark", span=span)
     if not columns:
         raise scope.unknown((*qualifier, "*"), span)
-    dropped = {scope.fold(_except_name(item)): item for item in star.args.get("except_") or []}
+    dropped = {scope.fold(item.name): item for item in star.args.get("except_") or []}
     for name, item in dropped.items():
         if all(scope.fold(column.name) != name for column in columns):
             raise mistake("unknown-column", item, f"column '{name}' of EXCEPT not found")
     return [column for column in columns if scope.fold(column.name) not in dropped]
 
 
-def _except_name(node: exp.Expr) -> str:
-    return node.name
-
-
 def _default_name(context: Context, node: exp.Expr, scope: Scope) -> str:
     """The name of an unnamed item: the column's own, Spark's name for a plain expression, else its text."""
-    inner = node
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
+    inner = unwrapped(node)
     if isinstance(inner, exp.Column) and len(inner.parts) == 1 and inner.name.lower() in LITERAL_FUNCTIONS:
         found = scope.find((inner.name,)) is not None
         return inner.name if found else LITERAL_FUNCTIONS[inner.name.lower()][1]
@@ -97,6 +91,13 @@ def _default_name(context: Context, node: exp.Expr, scope: Scope) -> str:
 
 def _text(context: Context, node: exp.Expr) -> str:
     return " ".join(context.slice(span_of(node)).split())
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """The node inside any parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def own_nodes(node: exp.Expr, *, windows: bool = True) -> Iterator[exp.Expr]:
@@ -186,7 +187,7 @@ def item_name(node: exp.Expr, text: Text) -> str | None:
     match node:
         case exp.Paren():
             return item_name(node.this, text)
-        case exp.Column() if not isinstance(node.this, exp.Star):
+        case exp.Column() if not node.is_star:
             return str(node.name)
         case exp.Star():
             return "1" if isinstance(node.parent, exp.Count) else None

@@ -13,8 +13,10 @@ from sqlext_planner.expressions.nodes import RANDOM, Expression, SparkExpr
 from sqlext_planner.expressions.types import struct_fields
 from sqlext_planner.periods.predicates import ClosedEnd, OpenEnd
 from sqlext_planner.periods.types import PeriodEnd
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
+from sqlext.analyzer.items import unwrapped
 from sqlext.syntax.nodes import PeriodOperand
 from sqlext.syntax.spans import mistake, span_of, unsupported
 
@@ -96,7 +98,7 @@ def greatest(dtype: str) -> str:
 
 def operand(builder: ExpressionBuilder, node: exp.Expr) -> Operand:
     """A written period or a struct as a period; anything else as a point. Raises AnalysisError."""
-    plain = node.unnest() if isinstance(node, exp.Paren) else node
+    plain = unwrapped(node)
     match plain:
         case PeriodOperand():
             return _written(
@@ -203,7 +205,7 @@ def _names(*ends: exp.Expr) -> tuple[str, str]:
 
 
 def _field(base: Expression, name: str, dtype: str, span: Span) -> End:
-    written = name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    written = name if name.isidentifier() else quoted(name)
     return End(SparkExpr((base, f".{written}"), dtype=dtype, span=span), PeriodEnd(dtype, span))
 
 

@@ -9,6 +9,7 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, Values
+from sqlext_planner.relational.physical_plan import quoted
 from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
@@ -100,7 +101,7 @@ def _is_stream_of(context: Context, node: exp.Table) -> bool:
 def _dotted(parts: Sequence[str]) -> str:
     """A table's name as the catalog expects it: in backticks only if a part holds a dot or a backtick."""
     if any("." in part or "`" in part for part in parts):
-        return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+        return ".".join(map(quoted, parts))
     return ".".join(parts)
 
 

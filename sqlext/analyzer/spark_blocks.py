@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlext_planner.relational.nodes import SparkRelation, SubqueryAlias
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
 from sqlext.analyzer import hints, relations, subqueries
@@ -58,8 +59,7 @@ class _Inputs:
     def stand_in(self, plan: SubqueryAlias) -> str:
         """A query without rows that has the plan's columns."""
         columns = (
-            f"CAST(NULL AS {item.dtype}) AS `{name.replace('`', '``')}`"
-            for item, name in zip(plan.output, plan.names, strict=True)
+            f"CAST(NULL AS {item.dtype}) AS {quoted(name)}" for item, name in zip(plan.output, plan.names, strict=True)
         )
         return f"SELECT {', '.join(columns)} WHERE false"
 

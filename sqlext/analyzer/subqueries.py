@@ -327,7 +327,7 @@ class _ClauseText:
             elif is_period_predicate(item):
                 yield Edit(span_of(item), (self._written_out(item),))
             elif isinstance(item, exp.Column):
-                if not isinstance(item.this, exp.Star) and not self._explains(item):
+                if not item.is_star and not self._explains(item):
                     expression, rest = self.builder.resolve(item)
                     last = span_of(item.parts[len(item.parts) - rest - 1])
                     self._refuse_capture(item, expression)

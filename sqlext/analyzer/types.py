@@ -9,8 +9,10 @@ from decimal import Decimal
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, MOST_DIGITS, decimal_type
 from sqlext_planner.expressions.types import map_types, normalize, struct_fields
+from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
+from sqlext.analyzer.items import unwrapped
 from sqlext.syntax.calls import WRITTEN, is_period_call, is_period_function
 from sqlext.syntax.nodes import ALLEN_RELATION
 from sqlext.syntax.spans import NoPlaceError
@@ -280,9 +282,7 @@ def _struct(items: list[exp.Expr], of: Callable[[exp.Expr | None], str | None]) 
     """``struct(a.x, y AS z, 1)`` has the fields x, z and col3."""
     fields = []
     for number, item in enumerate(items, 1):
-        inner = item.this if isinstance(item, exp.Alias) else item
-        while isinstance(inner, exp.Paren):
-            inner = inner.this
+        inner = unwrapped(item.unalias())
         name = item.alias if isinstance(item, exp.Alias) else inner.name if isinstance(inner, exp.Column) else ""
         dtype = of(inner)
         if dtype is None or isinstance(getattr(inner, "this", None), exp.Star):
@@ -312,7 +312,7 @@ def _element(dtype: str | None, key: exp.Expr) -> str | None:
 
 
 def _field_name(name: str) -> str:
-    return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"\w+", name) else quoted(name)
 
 
 def _wider(left: str | None, right: str | None) -> str | None:

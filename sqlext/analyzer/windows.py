@@ -22,7 +22,7 @@ from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkErro
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.items import WRAPPERS, outer_calls
+from sqlext.analyzer.items import WRAPPERS, outer_calls, unwrapped
 from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.sql_settings import normal_text
@@ -76,11 +76,11 @@ class BlockWindows:
         for call, root, name in found:
             definition = definitions.of(call)
             if not definition.is_ours:
-                native.append((call, name if _is_whole(root, call) else None, definition))
+                native.append((call, name if unwrapped(root) is call else None, definition))
                 continue
             kind = "rank" if self._is_ranking(call) else "call"
             pending = ours.setdefault((definition.key, kind), _Pending(definition))
-            self._register(pending, call, _is_whole(root, call), name)
+            self._register(pending, call, unwrapped(root) is call, name)
         child = self._plan_ours([pending for pending in ours.values() if pending.calls or pending.parts], child)
         return self._plan_native(native, child)
 
@@ -256,13 +256,6 @@ def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Expr]:
             raise calls.unknown_function(top)
         else:
             stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
-
-
-def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
-    """Whether a call is the whole select item, ignoring parentheses."""
-    while isinstance(root, exp.Paren):
-        root = root.this
-    return root is call
 
 
 def _plan_window_union(window_plan: WindowPlan, window_calls: Sequence[Call], source: LogicalPlan) -> LogicalPlan:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.relational.physical_plan import quoted as in_backticks
 
 from sqlext.run.parameters import literal, plain
 
@@ -245,4 +246,4 @@ def is_name(text: str) -> bool:
 
 def quoted(name: str) -> str:
     """A name as SQL writes it, in backticks where it needs them."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else in_backticks(name)

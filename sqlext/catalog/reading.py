@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.relational.physical_plan import quoted
 from sqlext_planner.spark.columns import as_instants
 from sqlext_planner.spark.file_systems import can_list, entries, file_names
 
@@ -100,7 +101,7 @@ def _read_csv(
     given = _checked(options, columns, (), "csv")
     columns = {name: given.get(name.lower(), dtype) for name, dtype in columns.items()}
     layout = csv_table(data.files, options).layout
-    ddl = ", ".join(f"`{name.replace('`', '``')}` {dtype}" for name, dtype in columns.items())
+    ddl = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in columns.items())
     with data_errors(spark, place.text):
         return reader.schema(ddl).options(**layout.spark_options()).csv([spark_path(file) for file in data.files])
 

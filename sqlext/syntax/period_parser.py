@@ -295,8 +295,7 @@ class PeriodParser(BaseParser):
 def _may_be_period(node: Any) -> bool:
     """Whether a period predicate may begin with this operand, which says its type later. An alias that looks like a
     relation can follow any; no operand follows an alias."""
-    is_star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-    return isinstance(node, exp.Expr) and not is_star and not isinstance(node, (exp.Interval, exp.Predicate))
+    return isinstance(node, exp.Expr) and not node.is_star and not isinstance(node, (exp.Interval, exp.Predicate))
 
 
 def _is_written_period(node: Any) -> bool:
