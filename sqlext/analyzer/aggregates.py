@@ -28,7 +28,7 @@ from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
-from sqlext.analyzer import calls, subquery_plans
+from sqlext.analyzer import call_forms, calls, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError, Scope
 from sqlext.analyzer.definitions import Definitions, SelectBlock
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_function
@@ -111,19 +111,9 @@ class GroupFunctions:
         return GroupAggregate(tuple(keys), tuple(items), tuple(self._calls.values()), child)
 
 
-def refuse_grouping_sets(call: exp.Anonymous) -> None:
-    """Raises UnsupportedError: only Spark has ROLLUP, CUBE and GROUPING SETS."""
-    raise unsupported(
-        "unsupported-clause",
-        call,
-        f"{call.name}() cannot be used with ROLLUP, CUBE or GROUPING SETS",
-        "write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
-    )
-
-
 def _refuse_inner_aggregates(node: exp.Expr) -> None:
     """Raises AnalysisError for an aggregate or a window inside an aggregate, if one is ours (Spark refuses its own)."""
-    for argument in _arguments(node):
+    for argument in call_forms.called(node).iter_expressions():
         inner = next(aggregate_calls(argument), None) or next(outer_calls(argument), None)
         ours = any(is_group_call(item) for item in (node, *argument.find_all(exp.Anonymous)))
         if inner is not None and ours:
@@ -133,13 +123,6 @@ def _refuse_inner_aggregates(node: exp.Expr) -> None:
                 f"{_name(inner)} is inside another aggregate",
                 "compute it in a subquery of FROM, and use its column here",
             )
-
-
-def _arguments(node: exp.Expr) -> list[exp.Expr]:
-    inner = node
-    while isinstance(inner, WRAPPERS):
-        inner = inner.this
-    return list(inner.iter_expressions())
 
 
 def _name(node: exp.Expr) -> str:
@@ -221,7 +204,7 @@ class _AggregateBlock(SelectBlock):
         for item, column in zip(self.items, inside, strict=True):
             expression = column if column is not None else self._above(item, above)
             taken = {named.column for named in chosen}
-            name = column if column is not None else self._window_column(item, expression, taken)
+            name = column if column is not None else self.names.of_item(item.name, expression, taken)
             chosen.append(NamedExpr(expression, name, span=item.span))
         having = self.node.args.get("having")
         for call in outer_calls(having.this) if having is not None else ():
@@ -261,10 +244,13 @@ class _AggregateBlock(SelectBlock):
 
     def _prepare_ours(self, call: exp.Anonymous, plan: LogicalPlan) -> None:
         if self.keys.sets is not None:
-            refuse_grouping_sets(call)
-        for column in plan.output_columns:  # they may pass through the node with the new ones
-            if not column.relation:
-                self.names.reserve(column.name)
+            raise unsupported(
+                "unsupported-clause",
+                call,
+                f"{call.name}() cannot be used with ROLLUP, CUBE or GROUPING SETS",
+                "write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
+            )
+        self.names.reserve(plan)  # they may pass through the node with the new ones
 
     def _grouped(self, plan: LogicalPlan) -> LogicalPlan:
         if self.ours is None:
@@ -285,27 +271,19 @@ class _AggregateBlock(SelectBlock):
             if found is None:
                 raise _not_grouped(item.name, item.span)
             return found
-        expression = above.build(_node(item))
+        expression = item.build(above)
         if item.aliased:
             self.shown.setdefault(self.context.fold(item.name), expression)
         return expression
 
     def _add(self, item: Item) -> Column:
         """Add a select item to the Aggregate; returns its column."""
-        expression = item.visible.column if item.visible is not None else self.builder.build(_node(item))
-        plain = isinstance(expression, Column) and expression.name == item.name
-        taken = {output.column for output in self.outputs}
-        column = expression if plain and isinstance(expression, Column) and expression not in taken else None
-        column = column or self.names.column(item.name)
+        expression = item.build(self.builder)
+        column = self.names.of_item(item.name, expression, {output.column for output in self.outputs})
         self.outputs.append(NamedExpr(expression, column, span=item.span))
         if item.aliased:
             self.aliases.setdefault(self.context.fold(item.name), expression)
         return column
-
-    def _window_column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
-        if isinstance(expression, Column) and expression.name == item.name and expression not in taken:
-            return expression
-        return self.names.column(item.name)
 
     def _same(self, left: Expression, right: Expression) -> bool:
         """Whether two expressions have the same text; outside quotes, blanks and case may differ."""
@@ -413,9 +391,3 @@ def _not_grouped(name: str, span: Span) -> AnalysisError:
         f"column '{name}' is neither grouped nor inside an aggregate",
         "add it to GROUP BY, or use first(...)",
     )
-
-
-def _node(item: Item) -> exp.Expr:
-    if item.node is None:
-        raise mistake("not-grouped", item.span, "* is not allowed here", "name the columns")
-    return item.node

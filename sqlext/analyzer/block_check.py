@@ -28,7 +28,7 @@ from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.items import Item, own_nodes
 from sqlext.syntax.calls import is_group_call, is_period_predicate
 from sqlext.syntax.parser import is_extension_window
-from sqlext.syntax.spans import NoPlaceError, mistake, span_of
+from sqlext.syntax.spans import NoPlaceError, has_place, mistake, span_of
 
 #: Refusals that count even if a stand-in has the wrong type.
 _ABOUT_THE_FORM = re.compile(
@@ -315,12 +315,8 @@ def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | No
     for words in re.findall(r'"([^"]+)"', sentence):
         searched = "".join(words.lower().split())
         for inner in (inner for clause in clauses for inner in clause.walk()):
-            try:
-                span = span_of(inner)
-            except NoPlaceError:
-                continue
-            if "".join(context.slice(span).lower().split()) == searched:
-                return span
+            if has_place(inner) and "".join(context.slice(span_of(inner)).lower().split()) == searched:
+                return span_of(inner)
     return None
 
 

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import hints, joins, subquery_plans
 from sqlext.analyzer.context import Context, Env, Scope, Visible
-from sqlext.analyzer.edits import Edit, apply_edits
+from sqlext.analyzer.edits import Edit, apply_edits, sql_of
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import own_nodes
 from sqlext.syntax.calls import is_period_predicate
@@ -46,8 +46,7 @@ class PlannedFrom:
 
     def text(self, query: str) -> str:
         """The block over `query` in place of FROM."""
-        parts = apply_edits(self.context, self.block, (Edit(self.region, (f"({query})",)), *self.edits))
-        return "".join(part if isinstance(part, str) else part.sql() for part in parts)
+        return sql_of(apply_edits(self.context, self.block, (Edit(self.region, (f"({query})",)), *self.edits)))
 
 
 def planned_from(context: Context, node: exp.Expr, env: Env) -> PlannedFrom | None:

@@ -7,7 +7,6 @@ some scalar functions have other names (`sqlext.analyzer.compat`).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span
@@ -28,8 +27,8 @@ from sqlext.analyzer.compat_functions import (
     split_template,
 )
 from sqlext.analyzer.context import Context
-from sqlext.analyzer.edits import Edit
-from sqlext.syntax.spans import NoPlaceError, span_of, unsupported
+from sqlext.analyzer.edits import Edit, filled
+from sqlext.syntax.spans import has_place, span_of, unsupported
 from sqlext.syntax.sql_settings import string_literal, string_value
 
 if TYPE_CHECKING:
@@ -79,10 +78,9 @@ def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
 
 def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
     """CAST between timestamps and numbers counts milliseconds; types have OpenMLDB's names."""
-    try:
-        place = span_of(node.to)
-    except NoPlaceError:  # a literal with a suffix
+    if not has_place(node.to):  # a literal with a suffix
         return []
+    place = span_of(node.to)
     written = builder.context.slice(place).lower()
     changes = [Edit(place, (TYPE_NAMES[written],))] if written in TYPE_NAMES else []
     source, target = builder.dtype(node.this), TYPE_NAMES.get(written, written)
@@ -109,8 +107,10 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     changes = [Edit(place, (RENAMED[name],))] if name in RENAMED else []
     if name == "date_format" and len(arguments) == 2:
         return _date_format(builder, arguments[1])
-    if name == "add" and len(arguments) == 2:
-        return _add_milliseconds(builder, node, arguments)
+    if name == "add" and len(arguments) == 2:  # a timestamp and a number, in either order
+        template = "({0} + INTERVAL '0.001' SECOND * ({1}))"
+        ordered = arguments if builder.dtype(arguments[0]) == "timestamp" else arguments[::-1]
+        return [Edit(span_of(node), _filled(builder, template, ordered))]
     if len(arguments) != 1:
         return changes
     dtype = builder.dtype(arguments[0])
@@ -121,13 +121,6 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     if name in CALENDAR and dtype == "bigint":
         return changes + _wrap(arguments[0], "timestamp_millis(", ")")
     return changes
-
-
-def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments: list[exp.Expr]) -> list[Edit]:
-    """``add(ts, 5)``, with the arguments in either order."""
-    at = 0 if builder.dtype(arguments[0]) == "timestamp" else 1
-    template = "({0} + INTERVAL '0.001' SECOND * ({1}))"
-    return [Edit(span_of(node), _filled(builder, template, [arguments[at], arguments[1 - at]]))]
 
 
 def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
@@ -155,10 +148,7 @@ def _refuse_missing(name: str, node: exp.Anonymous) -> None:
 def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]) -> tuple[str | Expression, ...]:
     """`template` with the arguments' expressions in place of ``{0}``, ``{1}``."""
     values = [builder.build(argument) for argument in arguments]
-    parts: list[str | Expression] = []
-    for at, piece in enumerate(re.split(r"\{(\d)\}", template)):
-        parts.append(values[int(piece)] if at % 2 else piece)
-    return tuple(parts)
+    return filled(template, lambda place: values[int(place)])
 
 
 def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:

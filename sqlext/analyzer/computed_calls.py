@@ -28,7 +28,7 @@ numbers of rows, which share the exchange of the window's other calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
@@ -44,6 +44,7 @@ from sqlglot import exp
 from sqlext.analyzer import calls, definitions
 from sqlext.analyzer.call_forms import called
 from sqlext.analyzer.definitions import table_call
+from sqlext.analyzer.edits import filled
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import unwrapped
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
@@ -342,14 +343,4 @@ def expression(wanted: WindowPlan, node: exp.Anonymous, columns: Sequence[Column
     key = definitions.order_key(wanted.definition.node, builder)[0]
     places: dict[str, str | Expression] = {str(number): column for number, column in enumerate(columns)}
     places |= {"key": key or "NULL", "n": node.expressions[0].name if node.expressions else ""}
-    return SparkExpr.of("(", *_filled(ranking.text, places.__getitem__), ")", dtype=ranking.dtype, span=span_of(node))
-
-
-def _filled(text: str, value: Callable[[str], str | Expression]) -> list[str | Expression]:
-    """The parts of a text with values in place of ``{names}``."""
-    first, *rest = text.split("{")
-    found: list[str | Expression] = [first]
-    for part in rest:
-        name, _, after = part.partition("}")
-        found += [value(name), after]
-    return found
+    return SparkExpr.of("(", *filled(ranking.text, places.__getitem__), ")", dtype=ranking.dtype, span=span_of(node))

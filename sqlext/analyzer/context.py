@@ -6,7 +6,7 @@ The scope says which columns a part of a statement can see, and what a name in i
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -267,6 +267,16 @@ def inner_name(wanted: str) -> str:
     return name if not name.lower().startswith("__sqlext") else f"_{name}"
 
 
+def free_name(base: str, taken: set[str]) -> str:
+    """`base`, or the first of base_2, base_3, ... that is not `taken`, ignoring case; it is from now on."""
+    name, count = base, 1
+    while name.lower() in taken:
+        count += 1
+        name = f"{base}_{count}"
+    taken.add(name.lower())
+    return name
+
+
 @dataclass
 class Names:
     """Relation names, each given once: a second `orders` becomes `orders_2`."""
@@ -275,13 +285,7 @@ class Names:
 
     def unique(self, base: str) -> str:
         """`base`, or the first free of base_2, base_3, ...; changed first by `inner_name`."""
-        base = inner_name(base)
-        name, count = base, 1
-        while name.lower() in self.taken:
-            count += 1
-            name = f"{base}_{count}"
-        self.taken.add(name.lower())
-        return name
+        return free_name(inner_name(base), self.taken)
 
 
 @dataclass
@@ -389,9 +393,15 @@ class ComputedNames:
         """A new column called `wanted`, or the first free of wanted_2, ..."""
         return Column("", self._taken.unique(wanted))
 
-    def reserve(self, name: str) -> None:
-        """Keep a name from being used."""
-        self._taken.taken.add(name.lower())
+    def of_item(self, name: str, expression: Expression, taken: Collection[Column]) -> Column:
+        """The column of a select item: a plain column is its own if it has the item's name and is not `taken`."""
+        if isinstance(expression, Column) and expression.name == name and expression not in taken:
+            return expression
+        return self.column(name)
+
+    def reserve(self, plan: LogicalPlan) -> None:
+        """Keep the names of a plan's computed columns from being used again."""
+        self._taken.taken |= {column.name.lower() for column in plan.output_columns if not column.relation}
 
 
 _SCHEMAS = (("session",), ("system", "session"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -28,6 +27,7 @@ from sqlext.analyzer.amounts import INTEGER, LARGEST, NO_BOUND, frame_amount, re
 from sqlext.analyzer.context import ComputedNames, Context, Env, Scope, suggest
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, own_nodes
+from sqlext.analyzer.ordering import sort_key
 from sqlext.syntax.calls import EXTENSION_FUNCTIONS
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import mistake, span_of
@@ -112,15 +112,7 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expressio
 def further_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[SortKey, ...]:
     """The keys of ORDER BY behind the first one."""
     order = window.args.get("order")
-    return tuple(
-        SortKey(
-            builder.build(item.this),
-            bool(item.args.get("desc")),
-            bool(item.args.get("nulls_first")),
-            span=span_of(item),
-        )
-        for item in (order.expressions[1:] if order is not None else [])
-    )
+    return () if order is None else tuple(sort_key(item, builder.build(item.this)) for item in order.expressions[1:])
 
 
 def window_frame(context: Context, window: exp.Window, order_dtype: str | None) -> WindowFrame:
@@ -210,15 +202,10 @@ def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | No
     low, high = start.offset(ticks, is_start=True), end.offset(ticks, is_start=False)
     if low is not None and high is not None and low > high:
         raise _wrong_frame(
-            _between(spec, "start", "end"),
+            Span(spec.meta["places"]["start"][0], spec.meta["places"]["end"][1]),
             f"the frame is empty: its lower bound {start} is above its upper bound {end}",
             "write the older bound first",
         )
-
-
-def _between(spec: exp.Expr, *sides: str) -> Span:
-    places: Sequence[tuple[int, int]] = [spec.meta["places"][side] for side in sides]
-    return Span(places[0][0], places[-1][1])
 
 
 def _maxsize(context: Context, spec: exp.Expr, kind: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlext_planner.errors import Span
@@ -40,6 +40,21 @@ class Draft:
         self.has_window = self.has_window or part.has_window
         self.has_subquery = self.has_subquery or part.has_subquery
         self.names_collation = self.names_collation or part.names_collation
+
+
+def filled(text: str, value: Callable[[str], str | Expression]) -> tuple[str | Expression, ...]:
+    """The parts of a text with values in place of ``{names}``."""
+    first, *rest = text.split("{")
+    found: list[str | Expression] = [first]
+    for part in rest:
+        name, _, after = part.partition("}")
+        found += [value(name), after]
+    return tuple(found)
+
+
+def sql_of(parts: Iterable[str | Expression]) -> str:
+    """The text of parts."""
+    return "".join(part if isinstance(part, str) else part.sql() for part in parts)
 
 
 def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[str | Expression, ...]:

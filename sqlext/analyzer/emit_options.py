@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from functools import partial
 
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
@@ -131,6 +131,22 @@ def refuse_clauses(node: exp.Select, span: Span) -> None:
         if clause:
             place = span_of(clause) if isinstance(clause, exp.Expr) and key not in ("distinct", "hint") else span
             raise unsupported("early-answer", place, f"EMIT AFTER cannot be combined with {name}", OUTER)
+
+
+def estimated(node: exp.Expr, functions: Collection[str], help: str) -> str:
+    """The name of an aggregate. Raises UnsupportedError for one that is none of the `functions`, or over DISTINCT."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if name not in functions:
+        shown = f"{node.name}()" if name else "an aggregate with FILTER or another clause"
+        raise unsupported("early-answer", node, f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}", help)
+    if any(isinstance(one, exp.Distinct) for one in node.expressions):
+        raise unsupported(
+            "early-answer",
+            node,
+            f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
+            "leave EMIT AFTER or DISTINCT out",
+        )
+    return name
 
 
 def refuse_names(context: Context, items: Sequence[Item], added: Set[str]) -> None:

@@ -17,7 +17,7 @@ from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Project
+from sqlext_planner.relational.nodes import Project
 from sqlext_planner.window.nodes import WindowUnion
 from sqlglot import exp
 
@@ -25,9 +25,9 @@ from sqlext.analyzer import block_check, joins, subquery_plans
 from sqlext.analyzer.computed_calls import has_inner_calls
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, Scope
 from sqlext.analyzer.definitions import Definitions
-from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, refuse_clauses, refuse_names
+from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, estimated, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.items import Item, outer_calls, select_items
+from sqlext.analyzer.items import Item, outer_calls, select_items, unwrapped
 from sqlext.analyzer.windows import PHASE, BlockWindows
 from sqlext.syntax.spans import mistake, span_of, unsupported
 
@@ -62,7 +62,7 @@ class _EmitWindows:
         if group is not None:
             raise _unsupported(group, "EMIT AFTER over windows of rows (OVER) cannot be combined with GROUP BY", OUTER)
         plan, scope = joins.from_clause(self.context, self.node, self.env)
-        plan = self._filtered(plan, scope)
+        plan = subquery_plans.filtered(self.node, plan, ExpressionBuilder(self.context, scope, self.env))
         if not plan.is_streaming:
             raise mistake(
                 "early-answer",
@@ -78,9 +78,7 @@ class _EmitWindows:
         for item in items:
             self._check_item(item, definitions)
         names = ComputedNames()
-        for column in plan.output_columns:
-            if not column.relation:
-                names.reserve(column.name)
+        names.reserve(plan)
         # late rows are dropped: they could not have an early row
         options = replace(self.context.options, late_rows=False)
         windows = BlockWindows(replace(self.context.inside(), options=options), self.env, scope, names, definitions)
@@ -91,20 +89,12 @@ class _EmitWindows:
         verdict.check()
         return result
 
-    def _filtered(self, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
-        where = self.node.args.get("where")
-        if where is None:
-            return plan
-        builder = ExpressionBuilder(self.context, scope, self.env)
-        return Filter(subquery_plans.filter_condition(where.this, builder), plan, span=span_of(where))
-
     def _check_item(self, item: Item, definitions: Definitions) -> None:
         """Raises UnsupportedError for an item with OVER that is not one COUNT, SUM or AVG."""
         call = None if item.node is None else next(outer_calls(item.node), None)
-        if call is None:
+        if item.node is None or call is None:
             return
-        node = _plain(item)
-        if node is not call:
+        if unwrapped(item.node) is not call:
             raise _unsupported(call, "EMIT AFTER gives each aggregate as it is, with its bounds", OUTER)
         if not definitions.of(call).is_ours:
             raise _unsupported(
@@ -113,16 +103,7 @@ class _EmitWindows:
                 "write ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW",
             )
         inner = call.this
-        name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
-        if name not in _FUNCTIONS:
-            shown = f"{inner.name}()" if name else "an aggregate with FILTER or another clause"
-            raise _unsupported(inner, f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}", _LEAVE)
-        if any(isinstance(one, exp.Distinct) for one in inner.expressions):
-            raise _unsupported(
-                inner,
-                f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
-                "leave EMIT AFTER or DISTINCT out",
-            )
+        estimated(inner, _FUNCTIONS, _LEAVE)
         if has_inner_calls(inner):
             raise _unsupported(inner, "EMIT AFTER does not estimate aggregates over aggregates", _LEAVE)
 
@@ -166,13 +147,10 @@ class _EmitWindows:
         more: list[tuple[str, Column]] = []
         taken: set[Column] = set()
         for item in items:
-            plain = _plain(item)
+            plain = None if item.node is None else unwrapped(item.node)
             is_call = isinstance(plain, exp.Window)
-            node = plain if is_call else item.node
-            expression = item.visible.column if item.visible is not None else builder.build(_required(node, item))
-            column = expression if isinstance(expression, Column) and expression.name == item.name else None
-            if column is None or column in taken:
-                column = names.column(item.name)
+            expression = builder.build(plain) if isinstance(plain, exp.Window) else item.build(builder)
+            column = names.of_item(item.name, expression, taken)
             taken.add(column)
             chosen.append(NamedExpr(expression, column, span=item.span))
             if is_call:
@@ -210,16 +188,3 @@ def _unions(plan: LogicalPlan) -> Iterator[WindowUnion]:
     while isinstance(plan, WindowUnion):
         yield plan
         plan = plan.source
-
-
-def _plain(item: Item) -> exp.Expr | None:
-    node = item.node
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-def _required(node: exp.Expr | None, item: Item) -> exp.Expr:
-    if node is None:
-        raise _unsupported(item.span, "a star has no expression")
-    return node

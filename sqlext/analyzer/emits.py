@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal, Protocol, cast
+from typing import Literal, cast
 
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction
 from sqlext_planner.early.time_windows import TimeWindow, time_window
@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import emit_windows, joins, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, Scope
-from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, micros, refuse_clauses, refuse_names
+from sqlext.analyzer.emit_options import BOUNDS, OUTER, emission, estimated, micros, refuse_clauses, refuse_names
 from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
 from sqlext.analyzer.grouping import grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items, unwrapped
@@ -114,10 +114,6 @@ class _EmitBlock:
         """Expressions over the columns of both sides."""
         return ExpressionBuilder(self.context, self.scope, self.env)
 
-    def window_of(self, expression: Expression, plan: LogicalPlan) -> TimeWindow | None:
-        """The windows that an expression over a side gives."""
-        return time_window(expression, plan, micros)
-
     def _refuse_clauses(self, span: Span) -> None:
         refuse_clauses(self.node, span)
         for call in (one for one in self.node.find_all(exp.Window) if one.arg_key != "windows"):
@@ -148,7 +144,7 @@ class _EmitBlock:
     def _is_window(self, expression: Expression) -> bool:
         """Whether an expression is the window of one of the sides."""
         return any(
-            self.window_of(expression, side) == window
+            time_window(expression, side, micros) == window
             for side, window in zip(self.join.sides, self.join.windows, strict=True)
         )
 
@@ -174,7 +170,8 @@ class _EmitBlock:
                     "EMIT AFTER gives one row for each window: select window.start, window.end and aggregates",
                 )
         expression = above.build(node)
-        return NamedExpr(expression, self._named(item, expression, chosen), span=item.span)
+        shown = self.names.of_item(item.name, expression, [other.column for other in chosen])
+        return NamedExpr(expression, shown, span=item.span)
 
     def _other_columns(self, node: exp.Expr) -> Iterator[exp.Column]:
         """The columns of an expression that are not in one of the window."""
@@ -187,13 +184,6 @@ class _EmitBlock:
                 yield top
             else:
                 stack.extend(reversed(list(top.iter_expressions())))
-
-    def _named(self, item: Item, expression: Expression, chosen: list[NamedExpr]) -> Column:
-        """The column of an item: start and end keep theirs, where they have their own names."""
-        own = isinstance(expression, Column) and expression.name == item.name
-        if isinstance(expression, Column) and own and all(other.column != expression for other in chosen):
-            return expression
-        return self.names.column(item.name)
 
     def _window_part(self, node: exp.Expr) -> Expression | None:
         """The window that a node means, or its start or end."""
@@ -228,22 +218,8 @@ class _EmitBlock:
     def _call(self, node: exp.Expr, item: Item) -> EarlyCall:
         """An aggregate that can be estimated."""
         span = span_of(node)
-        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-        function = _FUNCTIONS.get(name)
-        if function is None:
-            shown = f"{node.name}()" if name else "an aggregate with FILTER or another clause"
-            raise _unsupported(
-                span,
-                f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}",
-                "leave EMIT AFTER out: Spark computes it when the window is final",
-            )
-        arguments = node.expressions
-        if any(isinstance(one, exp.Distinct) for one in arguments):
-            raise _unsupported(
-                span,
-                f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
-                "leave EMIT AFTER or DISTINCT out",
-            )
+        name = estimated(node, _FUNCTIONS, "leave EMIT AFTER out: Spark computes it when the window is final")
+        function, arguments = _FUNCTIONS[name], node.expressions
         if len(arguments) != 1:
             raise _unsupported(span, f"EMIT AFTER takes {name} of one value", "write count(*), or one column")
         (argument,) = arguments
@@ -277,18 +253,6 @@ _ADD = "add window(l.ts, '10 seconds') = window(r.ts, '10 seconds') to ON"
 Pair = tuple[Expression, Expression]
 
 
-class EmittingBlock(Protocol):
-    """What is needed of the block."""
-
-    context: Context
-    node: exp.Select
-
-    @property
-    def builder(self) -> ExpressionBuilder: ...
-
-    def window_of(self, expression: Expression, plan: LogicalPlan) -> TimeWindow | None: ...
-
-
 @dataclass(frozen=True)
 class WindowJoin:
     """Rows match if the keys at the same places are equal, and the windows are. `shown` is the text of a window."""
@@ -299,7 +263,7 @@ class WindowJoin:
     shown: str
 
 
-def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
+def window_join(block: _EmitBlock, plan: Join) -> WindowJoin:
     """The parts of an inner join. Raises AnalysisError, UnsupportedError for one that is no window join of streams."""
     sides = (plan.left, plan.right)
     emit = span_of(block.node.args["emit"])
@@ -326,7 +290,7 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
                 )
             filters[place].append(term)
             continue
-        found = [block.window_of(expression, side) for expression, side in zip(pair, sides, strict=True)]
+        found = [time_window(expression, side, micros) for expression, side in zip(pair, sides, strict=True)]
         if found[0] is not None and found[1] is not None:
             windows.append((found[0], found[1], pair, term.span or plan.span))
         else:
@@ -353,7 +317,7 @@ def window_join(block: EmittingBlock, plan: Join) -> WindowJoin:
     return WindowJoin((filtered[0], filtered[1]), columns, (left, right), str(pair[0]))
 
 
-def _where(block: EmittingBlock) -> tuple[Expression, ...]:
+def _where(block: _EmitBlock) -> tuple[Expression, ...]:
     where = block.node.args.get("where")
     return () if where is None else conjuncts(subquery_plans.filter_condition(where.this, block.builder))
 

@@ -102,7 +102,7 @@ def condition(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
     if node.name.lower() in _NULL_TESTS:
         negated = _NULL_TESTS[node.name.lower()]
         return is_value(builder.build(node.expressions[0]), "null", negated=negated, span=span)
-    return _coalesce(builder, node)
+    return call(node.name.lower(), *map(builder.build, node.expressions), dtype="boolean", span=span)
 
 
 def is_logic(node: exp.Expr) -> bool:
@@ -127,11 +127,6 @@ def is_logic(node: exp.Expr) -> bool:
 
 def _name(value: exp.Expr) -> str:
     return "null" if isinstance(value, exp.Null) else "true" if value.this else "false"
-
-
-def _coalesce(builder: ExpressionBuilder, node: exp.Expr) -> FunctionCall:
-    name = node.name.lower()
-    return call(name, *map(builder.build, node.expressions), dtype="boolean", span=span_of(node))
 
 
 #: The signs of a chain, by the kinds of node that may be in it.
@@ -195,7 +190,7 @@ def form_of(node: exp.Expr, text: Callable[[exp.Expr], str]) -> Form:
             name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
             if name in UNITS:
                 return Form(Interval, {"number": int(number.name), "unit": name}, 0)
-    return Form()
+    return OPAQUE
 
 
 def call_form(node: exp.Expr) -> Form:

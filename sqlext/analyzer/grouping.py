@@ -113,9 +113,7 @@ class _Keys:
             position = ordinal(node, len(self._items), "GROUP BY")
         if position is not None:
             return self.add_item(self._items[position])
-        call = next(aggregate_calls(node), None)
-        if call is not None:
-            raise mistake("misplaced-aggregate", call, "GROUP BY cannot contain an aggregate", "use HAVING")
+        _refuse_aggregates(node, "use HAVING")
         return self._index(self._builder.build(self._aliased(node)))
 
     def add_named(self, name: str) -> bool:
@@ -134,9 +132,7 @@ class _Keys:
         if item.visible is not None:
             return self._index(item.visible.column)
         assert item.node is not None
-        call = next(aggregate_calls(item.node), None)
-        if call is not None:
-            raise mistake("misplaced-aggregate", call, "GROUP BY cannot contain an aggregate", "group by a column")
+        _refuse_aggregates(item.node, "group by a column")
         return self._index(self._builder.build(item.node))
 
     def _aliased(self, node: exp.Expr) -> exp.Expr:
@@ -153,3 +149,9 @@ class _Keys:
         if key not in self.found:
             self.found.append(key)
         return self.found.index(key)
+
+
+def _refuse_aggregates(node: exp.Expr, help: str) -> None:
+    call = next(aggregate_calls(node), None)
+    if call is not None:
+        raise mistake("misplaced-aggregate", call, "GROUP BY cannot contain an aggregate", help)

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context, Scope, suggest
 from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN, HintCall, HintParameter
-from sqlext.syntax.spans import NoPlaceError, mistake, span_of, unsupported
+from sqlext.syntax.spans import has_place, mistake, span_of, unsupported
 
 #: Spark's hints on joins; their parameters are the relations that they are about.
 _JOINS = frozenset(
@@ -127,7 +127,7 @@ def _relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> dict[str, s
     joins = (join for join in _own_joins(plan) if join.kind in ("semi", "anti") and join.span is not None)
     hidden = {join.span: join.right for join in joins}
     for join in node.find_all(exp.Join) if hidden else ():
-        right = hidden.get(_span(join))
+        right = hidden.get(span_of(join) if has_place(join) else None)
         columns = () if right is None else right.output_columns
         if columns:
             by_name.setdefault(join.this.alias_or_name.lower(), columns[0].relation)
@@ -139,13 +139,6 @@ def _own_joins(plan: LogicalPlan) -> Iterator[Join]:
         yield plan
         yield from _own_joins(plan.left)
         yield from _own_joins(plan.right)
-
-
-def _span(node: exp.Expr) -> Span | None:
-    try:
-        return span_of(node)
-    except NoPlaceError:
-        return None
 
 
 def _umjoin(hint: HintCall, relations: dict[str, str]) -> UMJoinHint:

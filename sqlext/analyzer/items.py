@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError
 from sqlext_planner.expressions.types import normalize
@@ -14,6 +15,11 @@ from sqlext.analyzer.context import Context, LeftToSparkError, Scope, Visible
 from sqlext.syntax.calls import is_group_call
 from sqlext.syntax.spans import NoPlaceError, mistake, span_of
 from sqlext.syntax.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
+
+if TYPE_CHECKING:
+    from sqlext_planner.expressions.nodes import Expression
+
+    from sqlext.analyzer.expressions import ExpressionBuilder
 
 #: Generators that give several columns for one item; `explode` does so only for a map.
 GENERATORS_OF_SEVERAL = frozenset(
@@ -33,6 +39,13 @@ class Item:
     visible: Visible | None
     span: Span
     aliased: bool = False
+
+    def build(self, builder: ExpressionBuilder) -> Expression:
+        """Its expression, over the columns that `builder` sees."""
+        if self.visible is not None:
+            return self.visible.column
+        assert self.node is not None
+        return builder.build(self.node)
 
 
 def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Item]:

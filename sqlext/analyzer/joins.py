@@ -33,7 +33,7 @@ from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Sc
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import aggregate_calls, own_nodes
 from sqlext.syntax.nodes import LastJoinClause
-from sqlext.syntax.spans import NoPlaceError, mistake, span_of
+from sqlext.syntax.spans import has_place, mistake, span_of
 
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
 
@@ -248,7 +248,7 @@ def _refuse_clauses_before(node: exp.Join) -> None:
     for key, name in _CLAUSES.items():
         found = block.args.get(key) if isinstance(block, exp.Query) else None
         clause = found[0] if isinstance(found, list) and found else found
-        if isinstance(clause, exp.Expr) and span_of(clause).start < _start(node):
+        if isinstance(clause, exp.Expr) and has_place(node) and span_of(clause).start < span_of(node).start:
             help = "the ORDER BY of a LAST JOIN comes before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
             raise mistake(
                 "syntax-error",
@@ -256,13 +256,6 @@ def _refuse_clauses_before(node: exp.Join) -> None:
                 f"{name} comes before a join of the same FROM",
                 help if key == "order" else "write it after all joins",
             )
-
-
-def _start(node: exp.Join) -> int:
-    try:
-        return span_of(node).start
-    except NoPlaceError:
-        return 0
 
 
 def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relation:
@@ -297,11 +290,7 @@ def _kind(node: exp.Join) -> JoinKind:
 
 def _condition(context: Context, node: exp.Join, scope: Scope, env: Env) -> Expression | None:
     condition = node.args.get("on")
-    if condition is None:
-        return None
-    try:
-        span_of(condition)
-    except NoPlaceError:  # sqlglot writes ON TRUE where there is no ON
+    if condition is None or not has_place(condition):  # sqlglot writes ON TRUE where there is no ON
         return None
     context.note(node, scope)
     return ExpressionBuilder(context, scope, env, is_condition=True).build(condition)
@@ -348,7 +337,8 @@ def _join_using(
         plan = _coalesced(plan, [(m.column, a.column, b.column) for m, (a, b) in zip(merged, matched, strict=True)])
     hidden = {side.column for pair in matched for side in pair}
     both = (*left[1].columns, *right[1].columns)
-    rest = [_hide(item, hidden) for item in both if item.qualifier or item.column not in hidden]
+    seen = (item for item in both if item.qualifier or item.column not in hidden)
+    rest = [replace(item, qualified_only=True) if item.column in hidden else item for item in seen]
     rest.sort(key=lambda item: item.column not in hidden)  # t.* begins with the shared columns too
     return plan, replace(left[1] + right[1], columns=(*merged, *rest), prefixes=())
 
@@ -356,7 +346,3 @@ def _join_using(
 def _coalesced(plan: LogicalPlan, columns: Sequence[tuple[Column, Column, Column]]) -> Project:
     items = [NamedExpr(SparkExpr(("coalesce(", left, ", ", right, ")")), merged) for merged, left, right in columns]
     return Project((*items, *(NamedExpr(column, column) for column in plan.output_columns)), plan)
-
-
-def _hide(item: Visible, hidden: set[Column]) -> Visible:
-    return replace(item, qualified_only=True) if item.column in hidden else item

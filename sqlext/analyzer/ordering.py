@@ -144,7 +144,9 @@ def arrange(
 ) -> Analyzed:
     """The select list over `plan`, then DISTINCT, ORDER BY and LIMIT; the extra sort columns are dropped."""
     items = (*outputs, *order.hidden)
-    if not (isinstance(plan, Aggregate) and plan.items == _identity(items, plan)):
+    # The items of an Aggregate, all of them and in order, need no other projection.
+    is_same = [item.expression for item in items] == [item.column for item in items] == list(plan.output_columns)
+    if not (isinstance(plan, Aggregate) and is_same):
         plan = Project(items, plan, span=span_of(node))
     if node.args.get("distinct"):
         plan = Distinct(plan)
@@ -153,12 +155,6 @@ def arrange(
     if order.hidden:
         plan = Project(tuple(NamedExpr(item.column, item.column) for item in outputs), plan)
     return Analyzed(limited(node, plan), names)
-
-
-def _identity(items: Sequence[NamedExpr], plan: Aggregate) -> tuple[NamedExpr, ...] | None:
-    """The Aggregate's own items, if the select list consists of just these, in order."""
-    same = [item.expression for item in items] == [item.column for item in items] == list(plan.output_columns)
-    return plan.items if same else None
 
 
 def ordered_items(order: exp.Order, names: Collection[str]) -> list[exp.Ordered]:
@@ -170,7 +166,8 @@ def ordered_items(order: exp.Order, names: Collection[str]) -> list[exp.Ordered]
         return items
     named = items[0].copy()
     word = exp.to_identifier("all")
-    word.meta["span"] = _all_span(items[0])
+    start = span_of(items[0]).start
+    word.meta["span"] = start, start + len("all")
     named.set("this", exp.Column(this=word))
     named.this.meta["span"] = word.meta["span"]
     return [named]
@@ -179,11 +176,6 @@ def ordered_items(order: exp.Order, names: Collection[str]) -> list[exp.Ordered]
 def is_all(item: exp.Ordered) -> bool:
     """Whether an item of ORDER BY is the word ALL."""
     return isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL"
-
-
-def _all_span(item: exp.Ordered) -> tuple[int, int]:
-    start = span_of(item).start
-    return start, start + len("all")
 
 
 def refuse_sorts(node: exp.Expr) -> None:

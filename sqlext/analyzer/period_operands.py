@@ -54,7 +54,13 @@ class End:
     by: tuple[Expression, ...] = ()
 
     def cast(self, dtype: str | None) -> Expression:
-        """The end as a value of the common type, if that is known."""
+        """The end as a value of the common type, if that is known. Raises AnalysisError for OPEN if it is not."""
+        if dtype is None and self.open:
+            raise _wrong_end(
+                self.type.span,
+                "OPEN needs the types of all ends, and one of them is unknown here",
+                "CAST(... AS its type)",
+            )
         if dtype is None:
             return self.expression
         value = self.expression
@@ -76,15 +82,6 @@ class Operand:
     @property
     def ends(self) -> tuple[End, ...]:
         return (self.start,) if self.end is None else (self.start, self.end)
-
-
-def cast_end(end: End, dtype: str | None) -> Expression:
-    """An end as a value of the common type, if that is known. Raises AnalysisError for OPEN if it is not."""
-    if end.open and dtype is None:
-        raise _wrong_end(
-            end.type.span, "OPEN needs the types of all ends, and one of them is unknown here", "CAST(... AS its type)"
-        )
-    return end.cast(dtype)
 
 
 def greatest(dtype: str) -> str:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.period_operands import Operand, cast_end, greatest, operand
+from sqlext.analyzer.period_operands import Operand, greatest, operand
 from sqlext.syntax.nodes import PERIOD_TABLES, PeriodSource, PeriodTable
 from sqlext.syntax.spans import mistake, span_of, unsupported
 
@@ -151,7 +151,7 @@ def _columns(
         key if wanted is None or own == wanted else cast(key, wanted)
         for key, own, wanted in zip(side.keys, side.types, types, strict=True)
     ]
-    values = (*keys, cast_end(side.period.start, dtype), cast_end(side.period.end, dtype))
+    values = (*keys, side.period.start.cast(dtype), side.period.end.cast(dtype))
     items = [NamedExpr(value, Column(relation, name)) for value, name in zip(values, names, strict=False)]
     return Project(tuple(items), side.plan)
 

@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
 from sqlext.analyzer.context import suggest
-from sqlext.analyzer.period_operands import Operand, cast_end, operand
+from sqlext.analyzer.period_operands import Operand, operand
 from sqlext.syntax.calls import (
     WRITTEN,
     allen_relation_names,
@@ -231,8 +231,8 @@ def _predicate(
 
 
 def _period(side: Operand, dtype: str | None) -> Period:
-    start = cast_end(side.start, dtype)
-    return Period(start, start if side.end is None else cast_end(side.end, dtype), span=side.start.type.span)
+    start = side.start.cast(dtype)
+    return Period(start, start if side.end is None else side.end.cast(dtype), span=side.start.type.span)
 
 
 def _allen_relation(builder: ExpressionBuilder, node: exp.Expr) -> AllenRelation:

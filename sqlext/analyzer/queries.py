@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.errors import InternalError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Output, SetKind, SetOperation
@@ -39,7 +39,7 @@ from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.windows import PHASE, BlockWindows
 from sqlext.syntax.parser import Statement
-from sqlext.syntax.spans import NoPlaceError, mistake, span_of, unsupported
+from sqlext.syntax.spans import NoPlaceError, has_place, mistake, span_of, unsupported
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 
@@ -143,7 +143,8 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
     for key, name in _SPARK_ONLY.items():
         if node.args.get(key):
             place = node.args[key][0] if isinstance(node.args[key], list) else node.args[key]
-            raise LeftToSparkError(f"{name} is left to Spark", span=_place(place, node))
+            placed = isinstance(place, exp.Expr) and has_place(place)
+            raise LeftToSparkError(f"{name} is left to Spark", span=span_of(place if placed else node))
     ordering.refuse_sorts(node)
     plan, scope = joins.from_clause(context, node, env)
     if node.args.get("hint") is None:
@@ -154,11 +155,8 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
 
 def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scope: Scope) -> Analyzed:
     """The block above FROM."""
-    where = node.args.get("where")
-    if where is not None:
-        _refuse_in_where(where)
-        condition = subquery_plans.filter_condition(where.this, ExpressionBuilder(context, scope, env))
-        plan = Filter(condition, plan, span=span_of(where))
+    _refuse_in_where(node.args.get("where"))
+    plan = subquery_plans.filtered(node, plan, ExpressionBuilder(context, scope, env))
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
     verdict = block_check.check_block(context, node, env, scope, items, definitions)
@@ -173,14 +171,9 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     return block
 
 
-def _place(node: object, block: exp.Select) -> Span:
-    try:
-        return span_of(node) if isinstance(node, exp.Expr) else span_of(block)
-    except NoPlaceError:
-        return span_of(block)
-
-
-def _refuse_in_where(where: exp.Where) -> None:
+def _refuse_in_where(where: exp.Where | None) -> None:
+    if where is None:
+        return
     for inner in own_nodes(where.this):
         if isinstance(inner, exp.Window):
             raise mistake(
@@ -205,9 +198,7 @@ class _Block(SelectBlock):
 
     def analyze(self, plan: LogicalPlan) -> Analyzed:
         """Windows below, the select list above them, then DISTINCT, ORDER BY and LIMIT."""
-        for column in plan.output_columns:
-            if not column.relation:
-                self.names.reserve(column.name)
+        self.names.reserve(plan)
         windows = None
         if any(next(outer_calls(root), None) is not None for root, _ in roots(self.node, self.items)):
             windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
@@ -219,7 +210,7 @@ class _Block(SelectBlock):
         outputs: list[NamedExpr] = []
         taken: set[Column] = set()
         for item in self.items:
-            expression = item.visible.column if item.visible is not None else builder.build(_required(item))
+            expression = item.build(builder)
             column = self._column(item, expression, taken)
             taken.add(column)
             outputs.append(NamedExpr(expression, column, span=item.span))
@@ -265,12 +256,6 @@ class _Block(SelectBlock):
             if same or (not expression.relation and not item.aliased):
                 return expression
         return self.names.column(item.name)
-
-
-def _required(item: Item) -> exp.Expr:
-    if item.node is None:
-        raise unsupported("unsupported-clause", item.span, "a star has no expression")
-    return item.node
 
 
 #: How many blocks of a statement we ask Spark about: at 2-5 ms each, a third of a second at most.

@@ -13,7 +13,7 @@ from sqlext_planner.relational.physical_plan import quoted
 from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
-from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, suggest
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, free_name, suggest
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
 from sqlext.syntax.nodes import PeriodTable
@@ -111,10 +111,9 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
     if cycle is not None:
         return cycle
 
-    def hint() -> str | None:
-        return _known_tables(context, name, env)
-
-    return mistake("unknown-table", _name_span(node), f"table '{name}' not found", hint)
+    return mistake(
+        "unknown-table", _name_span(node), f"table '{name}' not found", lambda: _known_tables(context, name, env)
+    )
 
 
 def _known_tables(context: Context, name: str, env: Env) -> str | None:
@@ -338,12 +337,4 @@ def _alias_columns(node: exp.Expr) -> list[str]:
 def unique_names(names: Sequence[str]) -> list[str]:
     """The names, made unique with _2, _3, ... where they repeat (ignoring case)."""
     taken: set[str] = set()
-    result = []
-    for name in names:
-        new, count = name, 1
-        while new.lower() in taken:
-            count += 1
-            new = f"{name}_{count}"
-        taken.add(new.lower())
-        result.append(new)
-    return result
+    return [free_name(name, taken) for name in names]

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import joins
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, Scope, Visible
-from sqlext.analyzer.edits import Edit, apply_edits
+from sqlext.analyzer.edits import Edit, apply_edits, sql_of
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.syntax.calls import is_period_predicate
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
@@ -121,13 +121,8 @@ def with_prefix(
     without = set(map(id, skipped))
     heading = _cte_heading(context, node, env, without, ctes)
     edits = [heading] if heading is not None else []
-    return _text(context, span_of(node), [*edits, *replacements, *_predicate_edits(context, node, env, without)])
-
-
-def _text(context: Context, span: Span, edits: list[Edit]) -> str:
-
-    parts = apply_edits(context, span, edits)
-    return "".join(part if isinstance(part, str) else part.sql() for part in parts)
+    predicates = _predicate_edits(context, node, env, without)
+    return sql_of(apply_edits(context, span_of(node), [*edits, *replacements, *predicates]))
 
 
 def _predicate_edits(context: Context, node: exp.Expr, env: Env, skipped: Collection[int]) -> Iterator[Edit]:
@@ -218,7 +213,7 @@ def _cte_text(context: Context, cte: Cte) -> str:
     builder = ExpressionBuilder(context, Scope(), cte.env)
     edits = list(_block_edits(context.sandbox(), cte.tree, cte.env, (), builder))
     _refuse_left_over(cte.tree, edits)
-    return cte.text.removesuffix(f"({context.slice(span)})") + f"({_text(context, span, edits)})"
+    return cte.text.removesuffix(f"({context.slice(span)})") + f"({sql_of(apply_edits(context, span, edits))})"
 
 
 def _block_edits(
@@ -318,7 +313,6 @@ class _ClauseText:
 
     def edits(self, nodes: Iterable[exp.Expr]) -> Iterator[Edit]:
         """What has to change in the text of `nodes`."""
-
         stack = list(nodes)
         while stack:
             item = stack.pop()

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
 from sqlext_planner.expressions.patterns import holds_subquery
-from sqlext_planner.relational.logical_plan import SubqueryExpression, SubqueryKind
+from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, SubqueryKind
+from sqlext_planner.relational.nodes import Filter
 from sqlglot import exp
 
 from sqlext.analyzer import hints
@@ -83,6 +84,12 @@ def filter_condition(node: exp.Expr, builder: ExpressionBuilder) -> Expression:
             ):
                 raise item.refusal
     return condition
+
+
+def filtered(node: exp.Select, plan: LogicalPlan, builder: ExpressionBuilder) -> LogicalPlan:
+    """The rows of FROM for which the WHERE of a block holds."""
+    where = node.args.get("where")
+    return plan if where is None else Filter(filter_condition(where.this, builder), plan, span=span_of(where))
 
 
 def _form(node: exp.Expr) -> _Form | None:

@@ -17,75 +17,28 @@ from sqlext.syntax.calls import WRITTEN, is_period_call, is_period_function
 from sqlext.syntax.nodes import ALLEN_RELATION
 from sqlext.syntax.spans import NoPlaceError
 
+_SAME_NAMES = "boolean tinyint smallint int bigint float double date timestamp binary".split()  # noqa: SIM905
 _SIMPLE = {
-    exp.DType.BOOLEAN: "boolean",
-    exp.DType.TINYINT: "tinyint",
-    exp.DType.SMALLINT: "smallint",
-    exp.DType.INT: "int",
-    exp.DType.BIGINT: "bigint",
-    exp.DType.FLOAT: "float",
-    exp.DType.DOUBLE: "double",
-    exp.DType.TEXT: "string",
-    exp.DType.VARCHAR: "string",
-    exp.DType.CHAR: "string",
-    exp.DType.DATE: "date",
-    exp.DType.TIMESTAMP: "timestamp",
-    exp.DType.TIMESTAMPTZ: "timestamp",
-    exp.DType.TIMESTAMPLTZ: "timestamp",
+    **{exp.DType[name.upper()]: name for name in _SAME_NAMES},
+    **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR), "string"),
+    **dict.fromkeys((exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ), "timestamp"),
     exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
-    exp.DType.BINARY: "binary",
     exp.DType.VARBINARY: "binary",
 }
-#: Functions that are casts, and other functions whose result type does not depend on their arguments.
-CASTS = {
-    "boolean": "boolean",
+#: Functions whose result type does not depend on their arguments, those that are casts among them, by that type.
+_BY_TYPE = {
+    "boolean": "boolean bool is_null isnull isnotnull",
     "tinyint": "tinyint",
-    "smallint": "smallint",
-    "int": "int",
-    "bigint": "bigint",
+    "smallint": "smallint int16",
+    "int": "int int32 row_number rank dense_rank ntile length char_length year month day hour minute",
+    "bigint": "bigint int64 count unix_millis unix_micros unix_seconds monotonically_increasing_id",
     "float": "float",
     "double": "double",
-    "string": "string",
-    "date": "date",
-    "timestamp": "timestamp",
+    "string": "string lower upper trim concat_ws",
+    "date": "date to_date current_date",
+    "timestamp": "timestamp timestamp_millis timestamp_micros timestamp_seconds current_timestamp now",
 }
-_FIXED = {
-    **CASTS,
-    "bool": "boolean",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "is_null": "boolean",
-    "count": "bigint",
-    "row_number": "int",
-    "rank": "int",
-    "dense_rank": "int",
-    "ntile": "int",
-    "isnull": "boolean",
-    "isnotnull": "boolean",
-    "length": "int",
-    "char_length": "int",
-    "lower": "string",
-    "upper": "string",
-    "trim": "string",
-    "concat_ws": "string",
-    "to_date": "date",
-    "timestamp_millis": "timestamp",
-    "timestamp_micros": "timestamp",
-    "timestamp_seconds": "timestamp",
-    "current_date": "date",
-    "current_timestamp": "timestamp",
-    "now": "timestamp",
-    "year": "int",
-    "month": "int",
-    "day": "int",
-    "hour": "int",
-    "minute": "int",
-    "unix_millis": "bigint",
-    "unix_micros": "bigint",
-    "unix_seconds": "bigint",
-    "monotonically_increasing_id": "bigint",
-}
+_FIXED = {name: dtype for dtype, names in _BY_TYPE.items() for name in names.split()}
 _FIRST_ARGUMENT = {"min", "max", "first", "last", "first_value", "last_value", "any_value", "identity"}
 _NUMERIC_ORDER = (*INTEGERS, *FLOATS)
 

@@ -29,7 +29,7 @@ from sqlext.explain.analyze import measured_json
 from sqlext.explain.plan_operators import NumberedOperator, operator_html, operators_of, tsc_text, umjoins_json
 from sqlext.explain.plan_stages import PlanStages
 from sqlext.explain.times import HEADS, measured_lines, node_cells, node_names, node_parts, stages_text
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import has_place, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -351,11 +351,9 @@ def _syntax(node: exp.Expr, sql: str) -> SyntaxNode:
 
 def _text(node: exp.Expr, sql: str) -> str:
     """The user's text of a node; for one that the parser only derived, sqlglot's text for it."""
-    try:
-        span = span_of(node)
-    except ValueError:
+    if not has_place(node):
         return node.sql(dialect="sqlext")
-    return sql[span.start : span.end]
+    return sql[span_of(node).start : span_of(node).end]
 
 
 def _json(tree: TreeNode) -> dict[str, Any]:

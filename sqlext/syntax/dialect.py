@@ -26,7 +26,7 @@ from sqlglot.tokenizer_core import TokenType
 from sqlext.syntax.base_parser import EmitParser, VariantPathParser
 from sqlext.syntax.hint_nodes import read_hints
 from sqlext.syntax.nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
-from sqlext.syntax.period_parser import PeriodParser, PeriodTableParser
+from sqlext.syntax.period_parser import PeriodTableParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
 from sqlext.syntax.tokens import SparkTokenizer
@@ -42,6 +42,12 @@ _JOIN_WORDS = {*SparkParser.JOIN_METHODS, *SparkParser.JOIN_SIDES, *SparkParser.
 _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
 
 
+#: Methods of the parser whose nodes get their places; those behind an operand that was read before also its text.
+_LOCATED = """
+    assignment atom bitwise column cte disjunction expression field function_call group grouping_set cube_or_rollup
+    having interval lambda lateral ordered primary qualify select_query type types unary value where with
+""".split()  # noqa: SIM905 - a table of words
+_LOCATED_BEHIND_OPERANDS = "bracket column_ops limit order range set_operations".split()  # noqa: SIM905
 #: Shows `_parse_joins` who calls it: sqlglot passes `alias_tokens` (mostly None) only for nested joins.
 _NOT_NESTED = object()
 #: How far behind WATERMARK the word DELAY is looked for.
@@ -58,39 +64,6 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
     def reset(self) -> None:
         super().reset()
         self._frames: list[dict[str, Any]] = []
-
-    _parse_assignment = located(SparkParser._parse_assignment)
-    _parse_atom = located(PeriodParser._parse_atom)
-    _parse_bitwise = located(SparkParser._parse_bitwise)
-    _parse_bracket = located(SparkParser._parse_bracket, operand=True)
-    _parse_column = located(SparkParser._parse_column)
-    _parse_column_ops = located(SparkParser._parse_column_ops, operand=True)
-    _parse_cte = located(SparkParser._parse_cte)
-    _parse_disjunction = located(SparkParser._parse_disjunction)
-    _parse_expression = located(SparkParser._parse_expression)
-    _parse_field = located(SparkParser._parse_field)
-    _parse_function_call = located(SparkParser._parse_function_call)
-    _parse_group = located(SparkParser._parse_group)
-    _parse_grouping_set = located(SparkParser._parse_grouping_set)
-    _parse_cube_or_rollup = located(SparkParser._parse_cube_or_rollup)
-    _parse_having = located(SparkParser._parse_having)
-    _parse_interval = located(SparkParser._parse_interval)
-    _parse_lambda = located(SparkParser._parse_lambda)
-    _parse_lateral = located(SparkParser._parse_lateral)
-    _parse_limit = located(SparkParser._parse_limit, operand=True)
-    _parse_order = located(SparkParser._parse_order, operand=True)
-    _parse_ordered = located(SparkParser._parse_ordered)
-    _parse_primary = located(SparkParser._parse_primary)
-    _parse_qualify = located(SparkParser._parse_qualify)
-    _parse_range = located(PeriodParser._parse_range, operand=True)
-    _parse_select_query = located(SparkParser._parse_select_query)
-    _parse_set_operations = located(SparkParser._parse_set_operations, operand=True)
-    _parse_type = located(SparkParser._parse_type)
-    _parse_types = located(SparkParser._parse_types)
-    _parse_unary = located(SparkParser._parse_unary)
-    _parse_value = located(SparkParser._parse_value)
-    _parse_where = located(SparkParser._parse_where)
-    _parse_with = located(SparkParser._parse_with)
 
     def _parse_hint(self) -> exp.Hint | None:
         return read_hints(self.sql, self._prev.start) if self._match(TokenType.HINT) else None
@@ -305,11 +278,9 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
             attributes["exclude"] = self._parse_var_from_options(self.WINDOW_EXCLUDE_OPTIONS)
         if args is None and not attributes:
             return None
-        extended = {*attributes} - {*exp.WindowSpec.arg_types} or attributes.get("kind") == "ROWS_RANGE"
-        extended = (
-            extended or isinstance(attributes.get("start"), Duration) or isinstance(attributes.get("end"), Duration)
-        )
-        spec = FrameSpec(**attributes) if extended else exp.WindowSpec(**attributes)
+        is_extended = {*attributes} - {*exp.WindowSpec.arg_types} or attributes.get("kind") == "ROWS_RANGE"
+        has_duration = any(isinstance(attributes.get(side), Duration) for side in ("start", "end"))
+        spec = FrameSpec(**attributes) if is_extended or has_duration else exp.WindowSpec(**attributes)
         spec.meta["places"] = places
         return self.expression(spec)
 
@@ -333,6 +304,11 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
             f"unexpected {self._curr.text!r} in a window definition" if self._curr else "the window is not closed",
             help=hints.get(word),
         )
+
+
+for _name in (*_LOCATED, *_LOCATED_BEHIND_OPERANDS):
+    _method = getattr(SqlExtParser, f"_parse_{_name}")
+    setattr(SqlExtParser, f"_parse_{_name}", located(_method, operand=_name in _LOCATED_BEHIND_OPERANDS))
 
 
 class SqlExt(Spark):

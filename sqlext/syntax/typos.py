@@ -13,37 +13,12 @@ from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 #: Words with which statements begin that we parse.
 FIRST_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "INSERT", "CREATE")
 #: Words of their clauses.
-LATER_WORDS = (
-    *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "OFFSET", "QUALIFY", "WINDOW"),
-    *(
-        "JOIN",
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "OUTER",
-        "CROSS",
-        "LATERAL",
-        "ON",
-        "USING",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-    ),
-    *(
-        "OVER",
-        "PARTITION",
-        "ROWS",
-        "RANGE",
-        "BETWEEN",
-        "PRECEDING",
-        "FOLLOWING",
-        "CURRENT",
-        "UNBOUNDED",
-        "CASE",
-        "WHEN",
-    ),
-    *("THEN", "ELSE", "END", "AND", "OR", "NOT", "IN", "LIKE", "IS", "NULL", "AS", "INTO", "TABLE", "VIEW", "VALUES"),
+LATER_WORDS = tuple(
+    """
+    SELECT DISTINCT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET QUALIFY WINDOW JOIN INNER LEFT RIGHT FULL OUTER
+    CROSS LATERAL ON USING UNION EXCEPT INTERSECT OVER PARTITION ROWS RANGE BETWEEN PRECEDING FOLLOWING CURRENT
+    UNBOUNDED CASE WHEN THEN ELSE END AND OR NOT IN LIKE IS NULL AS INTO TABLE VIEW VALUES
+    """.split()  # noqa: SIM905 - a table of words
 )
 #: Comments and quoted text are parts too, so that no word is found in them.
 _PARTS = re.compile(
