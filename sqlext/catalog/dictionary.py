@@ -60,16 +60,6 @@ class DictCatalog(CatalogWithoutSpark):
             fields = tuple((column, _type(name, column, dtype)) for column, dtype in columns.items())
             self._tables[name.lower()] = TableInfo(name, fields, is_streaming=name in streams)
 
-    @classmethod
-    def from_ddl(cls, text: str) -> DictCatalog:
-        """The tables declared by the CREATE TABLE statements of a script, OpenMLDB's or Spark's.
-
-        Raises ParseError, AnalysisError with the place in the script.
-        """
-        from sqlext.catalog.ddl import read_ddl
-
-        return cls(read_ddl(text))
-
     def table(self, name: str) -> TableInfo | None:
         """The table called `name`, or called like its last part."""
         lowered = name.lower()

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from sqlext import __version__
-from sqlext.cli.benchmarks import tpc_app
+from sqlext.cli.benchmarks import completed_suites, run_suites, tpc_app
 from sqlext.cli.options import (
     BundleKind,
     CompatOption,
     Conf,
     Data,
     File,
+    Output,
     PlanFormat,
     Read,
     RunFormat,
@@ -153,7 +154,7 @@ def plan(
             "--analyze", help="Also run the query on Spark, over the tables of --data, and show what was measured."
         ),
     ] = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
+    output: Output = None,
     conf: Conf = None,
     compat: CompatOption = None,
     read: Read = None,
@@ -355,22 +356,14 @@ def bundle(
     run_bundle(output, kind, python)
 
 
-def _completed_suites(incomplete: str) -> list[tuple[str, str]]:
-    from sqlext.cli.benchmarks import completed_suites
-
-    return completed_suites(incomplete)
-
-
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def bench(
     context: typer.Context,
-    suite: Annotated[str | None, typer.Argument(autocompletion=_completed_suites)] = None,
+    suite: Annotated[str | None, typer.Argument(autocompletion=completed_suites)] = None,
 ) -> None:
     """In a clone of the project: compare with native Spark and DuckDB, as `python -m benchmarks` does."""
-    from sqlext.cli.benchmarks import run_suites
-
     run_suites([*([] if suite is None else [suite]), *context.args])
 
 

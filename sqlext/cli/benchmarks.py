@@ -13,7 +13,7 @@ import typer
 from sqlext_planner.errors import ConfigurationError
 
 import sqlext
-from sqlext.cli.options import TextOrJson
+from sqlext.cli.options import Output, TextOrJson
 
 _Queries = Annotated[
     str | None,
@@ -48,13 +48,7 @@ def tpc_app(name: str, title: str) -> typer.Typer:
         Tables without --data are kept in ~/.cache/sqlext/{name}-SCALE (in XDG_CACHE_HOME if that is set).
         """,
     )
-    _add_generate(app, name, title)
-    _add_plan(app, name, title)
-    _add_run(app, name, title)
-    return app
 
-
-def _add_generate(app: typer.Typer, name: str, title: str) -> None:
     @app.command(
         help=f"""Make the tables of {title} as Parquet files, one for each table. Does nothing if they already exist.
 
@@ -78,8 +72,6 @@ def _add_generate(app: typer.Typer, name: str, title: str) -> None:
 
         run_generate(name, scale, data)
 
-
-def _add_plan(app: typer.Typer, name: str, title: str) -> None:
     @app.command(
         help=f"""Show how the queries of {title} are rewritten. Starts no Spark and needs no data.
 
@@ -104,17 +96,13 @@ def _add_plan(app: typer.Typer, name: str, title: str) -> None:
             ),
         ] = None,
         format: Annotated[TextOrJson, typer.Option(help="How to print it.")] = TextOrJson.text,
-        output: Annotated[
-            Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")
-        ] = None,
+        output: Output = None,
         conf: _Conf = None,
     ) -> None:
         from sqlext.cli.tpc_commands import run_plan
 
         run_plan(name, queries, data, str(format), output, conf or [])
 
-
-def _add_run(app: typer.Typer, name: str, title: str) -> None:
     @app.command(
         help=f"""Run the queries of {title} on a local Spark: a line for each, with its rows and seconds.
 
@@ -148,6 +136,8 @@ def _add_run(app: typer.Typer, name: str, title: str) -> None:
         from sqlext.cli.tpc_commands import run_queries
 
         return run_queries(name, queries, scale, data, check, conf or [], json)
+
+    return app
 
 
 _CLONE = Path(sqlext.__file__).resolve().parents[1]

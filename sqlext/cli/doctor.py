@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -48,7 +49,9 @@ def run_doctor(conf: Sequence[str], format: str) -> None:
     _examine(machine, tell)
     states = Counter(finding.state for _, finding in findings)
     if format == "json":
-        sys.stdout.write(json.dumps([_object(name, finding) for name, finding in findings], indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps([{"check": name, **asdict(finding)} for name, finding in findings], indent=2) + "\n"
+        )
     else:
         counts = ", ".join(f"{states[state]} {state}" for state in State if states[state])
         console().print(f"\n{counts}", style="bold red" if states[State.WRONG] else "bold")
@@ -105,16 +108,6 @@ def _spark(machine: Machine, tell: Found) -> Iterator[SparkSession | None]:
         yield spark
     finally:
         spark.stop()
-
-
-def _object(name: str, finding: Finding) -> dict[str, str | None]:
-    return {
-        "check": name,
-        "state": finding.state.value,
-        "text": finding.text,
-        "remedy": finding.remedy,
-        "condition": finding.condition,
-    }
 
 
 def _print(name: str, finding: Finding) -> None:

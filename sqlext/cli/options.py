@@ -3,69 +3,25 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sqlext.cli.settings_and_errors import completed_settings
 
-
-class Stage(StrEnum):
-    """What `plan --stage` prints."""
-
-    parsed = "parsed"
-    analyzed = "analyzed"
-    optimized = "optimized"
-    physical = "physical"
-    all = "all"
-
-
-class PlanFormat(StrEnum):
-    """How `plan` prints."""
-
-    text = "text"
-    json = "json"
-    mermaid = "mermaid"
-    dot = "dot"
-    html = "html"
-
-
-class RunFormat(StrEnum):
-    """How `run` prints."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    jsonl = "jsonl"
-    parquet = "parquet"
-
-
-class BundleKind(StrEnum):
-    """What `bundle` packs."""
-
-    zip = "zip"
-    venv = "venv"
-
-
-class Compat(StrEnum):
-    """Dialects in which a statement may be read."""
-
-    openmldb = "openmldb"
-
-
-class TextOrJson(StrEnum):
-    """How commands print that have no other format."""
-
-    text = "text"
-    json = "json"
-
-
-class TableOrJson(StrEnum):
-    """How commands print that show a table."""
-
-    table = "table"
-    json = "json"
-
+#: What `plan --stage` prints.
+Stage = StrEnum("Stage", "parsed analyzed optimized physical all")
+#: How `plan` prints, and how `run` does.
+PlanFormat = StrEnum("PlanFormat", "text json mermaid dot html")
+RunFormat = StrEnum("RunFormat", "table csv json jsonl parquet")
+#: What `bundle` packs.
+BundleKind = StrEnum("BundleKind", "zip venv")
+#: Dialects in which a statement may be read.
+Compat = StrEnum("Compat", "openmldb")
+#: How commands print that have no other format, and those that show a table.
+TextOrJson = StrEnum("TextOrJson", "text json")
+TableOrJson = StrEnum("TableOrJson", "table json")
 
 File = Annotated[
     str | None,
@@ -96,6 +52,7 @@ Read = Annotated[
         "('orders.types=uid string'). Can be given several times; by default a look at the files tells.",
     ),
 ]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")]
 CompatOption = Annotated[
     Compat | None,
     typer.Option(

@@ -27,12 +27,8 @@ class AggregateName(StrEnum):
     AVG = "avg"
 
 
-class TimeUnit(StrEnum):
-    """The unit of times that are numbers."""
-
-    us = "us"
-    ms = "ms"
-    s = "s"
+#: The unit of times that are numbers.
+TimeUnit = StrEnum("TimeUnit", "us ms s")
 
 
 @pecj_app.callback()
@@ -114,24 +110,7 @@ def replay(
     JSON is a list of {estimator, window_start, estimate, lower, upper, exact, reliable}; null is a number that does not
     exist: the average of nothing. `reliable` is false if past windows do not bear out the interval.
     """
+    options = locals()
     from sqlext.cli.pecj_replay import run_pecj_replay
 
-    run_pecj_replay(
-        files=(left, right),
-        columns=(key, value, time, arrival),
-        window=window,
-        emit_after=emit_after,
-        aggregate=aggregate,
-        estimators=estimators,
-        confidence=confidence,
-        warm_up=warm_up,
-        rate=rate,
-        delay=delay,
-        seed=seed,
-        slices=slices,
-        closed=closed,
-        lateness=lateness,
-        unit=unit,
-        format=format,
-        chart=chart,
-    )
+    run_pecj_replay(**options)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -46,8 +46,11 @@ PATIENCE_SECONDS = 2.0
 
 
 def run_pecj_replay(
-    files: tuple[Path, Path],
-    columns: tuple[str, str | None, str | None, str | None],
+    *,
+    key: str,
+    value: str | None,
+    time: str | None,
+    arrival: str | None,
     window: str,
     emit_after: Sequence[str],
     aggregate: str,
@@ -59,11 +62,9 @@ def run_pecj_replay(
     chart: Path | None,
     **others: Any,
 ) -> None:
-    """Replay, print, draw. Raises SqlExtError for options, files and rows that do not do."""
+    """Replay, print, draw; `others` are options as they are. Raises SqlExtError for what does not do."""
     options = ReplayOptions(
-        left=files[0],
-        right=files[1],
-        columns=Columns(*columns),
+        columns=Columns(key, value, time, arrival),
         window=duration("--window", window),
         emit_after=durations("--emit-after", emit_after),
         aggregate=EstimatedAggregate(aggregate),
@@ -89,13 +90,13 @@ class _Patient:
     """A bar on stderr that appears when the work has taken a while; nothing if stderr is not a terminal."""
 
     def __init__(self) -> None:
-        self._begin = time.monotonic()
+        self._begin = monotonic()
         self._screen = Console(stderr=True)
         self._bar: Progress | None = None
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is None:
-            if not self._screen.is_terminal or time.monotonic() - self._begin < PATIENCE_SECONDS:
+            if not self._screen.is_terminal or monotonic() - self._begin < PATIENCE_SECONDS:
                 return
             self._bar = Progress(console=self._screen, transient=True)
             self._bar.add_task("windows", total=total)

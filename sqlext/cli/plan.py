@@ -12,7 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog.options import FolderOptions
-from sqlext.cli.source import read_schema, read_settings, read_sql
+from sqlext.cli.source import read_schema, read_settings, read_sql, refuse_spark_settings
 from sqlext.cli.terminal import StageProgress, exact_output, json_visible, progress, visible, writing
 from sqlext.explain.pages import PAGE, STAGES, render
 from sqlext.run.pipeline import stage
@@ -45,8 +45,8 @@ def run_plan(
     settings, spark = read_settings(conf)
     if analyze and (data is None or schema is not None):
         raise typer.BadParameter("--analyze runs the query: give its tables with --data, and no --schema")
-    if spark and not analyze:
-        raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
+    if not analyze:
+        refuse_spark_settings(spark)
     if format in ("mermaid", "dot"):
         _check_diagram(format, stage_name, analyze)
     default = ("physical",) if analyze and format != "html" else DEFAULT_STAGES

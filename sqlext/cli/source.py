@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -129,6 +129,12 @@ def read_settings(pairs: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]
             raise typer.BadParameter(f"--conf {pair}: write it as --conf key=value")
         (ours if key.strip().lower().startswith(PREFIX) else spark)[key.strip()] = value.strip()
     return ours, spark
+
+
+def refuse_spark_settings(spark: Mapping[str, str]) -> None:
+    """Raises typer.BadParameter for a setting of Spark's where a plan is made without it."""
+    if spark:
+        raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
 
 
 _PARTS = re.compile(

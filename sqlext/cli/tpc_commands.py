@@ -18,7 +18,7 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext.catalog import FileCatalog, data_files
 from sqlext.cli.failures import FAILURE
 from sqlext.cli.plan import DEFAULT_STAGES
-from sqlext.cli.source import read_settings
+from sqlext.cli.source import read_settings, refuse_spark_settings
 from sqlext.cli.terminal import writing
 from sqlext.tpc import BENCHMARKS, Benchmark
 
@@ -50,8 +50,7 @@ def run_plan(
 
     benchmark = BENCHMARKS[name]
     settings, spark = read_settings(conf)
-    if spark:
-        raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
+    refuse_spark_settings(spark)
     numbers = _numbers(benchmark, queries)
     catalog = FileCatalog(data) if data is not None else benchmark.catalog()
     config = Config.from_mapping(settings)
@@ -99,13 +98,13 @@ def run_queries(
         files[table].check(table)
     outcomes: list[Outcome] = []
     with Console(stderr=True).status("Starting Spark") as status:
+
+        def report(number: int, what: str) -> None:
+            status.update(f"q{number:02} {what}")
+
         session = open_session(tables, {**spark, **ours})
         try:
-
-            def progressed(number: int, what: str) -> None:
-                status.update(f"q{number:02} {what}")
-
-            for outcome in run(session, benchmark, numbers, progressed, check=check):
+            for outcome in run(session, benchmark, numbers, report, check=check):
                 outcomes.append(outcome)
                 _say(_line(outcome))
         finally:

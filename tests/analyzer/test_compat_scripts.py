@@ -24,7 +24,7 @@ CREATE = (
 
 
 def columns(sql: str, compat: str | None = "openmldb") -> list[str]:
-    catalog = DictCatalog.from_ddl(CREATE)
+    catalog = DictCatalog(read_ddl(CREATE))
     analyzed = stage(sql, catalog, Config(), compat).analyzed
     assert analyzed is not None
     return [column.name for column in analyzed.output_columns]
@@ -158,7 +158,7 @@ def test_create_table_is_a_schema(ddl: str, expected: dict[str, Any]) -> None:
 )
 def test_mistakes_in_a_schema_have_a_place(ddl: str, message: str, shown: str) -> None:
     with pytest.raises(SqlExtError, match=message) as caught:
-        DictCatalog.from_ddl(ddl)
+        read_ddl(ddl)
     assert caught.value.sql == ddl
     assert caught.value.help
     assert caught.value.span is not None
