@@ -194,7 +194,8 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
     HAVING or ORDER BY, which Spark resolves by their columns, and calls inside periods."""
     edits: list[tuple[Span, str]] = []
     typed = True
-    if any(is_group_call(call) for call in _sorting_calls(node)):
+    sorting = [node.args[key] for key in ("having", "order") if node.args.get(key) is not None]
+    if any(is_group_call(call) for clause in sorting for call in clause.find_all(exp.Anonymous)):
         raise UnsupportedError("a sqlext aggregate in HAVING or ORDER BY", condition="spark-block")
     stack = [(clause, False) for clause in _clauses(node)]
     while stack:
@@ -218,13 +219,6 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
         else:
             stack.extend((child, in_subquery) for child in top.iter_expressions())
     return sorted(edits, key=lambda edit: edit[0].start), typed
-
-
-def _sorting_calls(node: exp.Select) -> Iterator[exp.Anonymous]:
-    """The calls in HAVING and ORDER BY."""
-    for key in ("having", "order"):
-        if node.args.get(key) is not None:
-            yield from node.args[key].find_all(exp.Anonymous)
 
 
 def _named_columns(context: Context, predicate: exp.Expr) -> str:

@@ -120,7 +120,8 @@ def plan_nested(
         {c for group in made[1:] for call in group for c in call.references if c in set(source.output_columns)}, key=str
     )
     rows, number = window_plan.names.column("frame_rows"), window_plan.names.column("row_number")
-    collect = WindowCall("frame_rows", tuple(needed) or (_one(),), (), rows)
+    # A value to collect even if the outer arguments read no column: the rows still have to be counted.
+    collect = WindowCall("frame_rows", tuple(needed) or (SparkExpr(("1",), dtype="int"),), (), rows)
     plan: LogicalPlan = window_union(window_plan, [*flat, *made[0], collect], source)
     plan = Project(
         (*_same(plan), NamedExpr(SparkExpr(("monotonically_increasing_id()",), deterministic=False), number)), plan
@@ -174,11 +175,6 @@ def _evaluate(
 
 def _same(plan: LogicalPlan) -> tuple[NamedExpr, ...]:
     return tuple(NamedExpr(column, column) for column in plan.output_columns)
-
-
-def _one() -> Expression:
-    """A value to collect if the outer arguments read no column: the rows still have to be counted."""
-    return SparkExpr(("1",), dtype="int")
 
 
 def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) -> WindowCall | None:

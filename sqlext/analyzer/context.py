@@ -362,10 +362,6 @@ class Context:
         names = Names(set(self.names.taken))
         return replace(self, names=names, outer=(), looks_ahead=True, join_scopes=None, questions=Questions())
 
-    def recording(self) -> Context:
-        """The same context with an empty `join_scopes`, for one FROM."""
-        return replace(self, join_scopes={})
-
     def note(self, node: exp.Expr, scope: Scope) -> None:
         """Record what a part of FROM sees, if that is wanted."""
         if self.join_scopes is not None:

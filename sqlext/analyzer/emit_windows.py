@@ -42,19 +42,16 @@ def has_windows(node: exp.Select) -> bool:
     return any(True for item in node.expressions for _ in outer_calls(item))
 
 
-def analyze_emit_windows(context: Context, node: exp.Select, env: Env) -> Analyzed:
-    """The plan of a block with EMIT AFTER and OVER. Raises AnalysisError, UnsupportedError, with the place of what does
-    not fit."""
-    return _EmitWindows(context, node, env).analyze()
-
-
 @dataclass
-class _EmitWindows:
+class EmitWindows:
+    """A block with EMIT AFTER and OVER."""
+
     context: Context
     node: exp.Select
     env: Env
 
     def analyze(self) -> Analyzed:
+        """Its plan. Raises AnalysisError, UnsupportedError, with the place of what does not fit."""
         clause = self.node.args["emit"]
         emission_spec = emission(self.context, clause, rows=True)
         refuse_clauses(self.node, span_of(clause))

@@ -44,7 +44,7 @@ def analyze_emit(context: Context, node: exp.Select, env: Env) -> Analyzed:
     """The plan of a block with EMIT AFTER. Raises AnalysisError, UnsupportedError, with the place of what does not
     fit."""
     if emit_windows.has_windows(node):
-        return emit_windows.analyze_emit_windows(context, node, env)
+        return emit_windows.EmitWindows(context, node, env).analyze()
     return _EmitBlock(context, node, env).analyze()
 
 

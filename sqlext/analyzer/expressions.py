@@ -40,6 +40,8 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 
+#: Nodes that need no parentheses once they are expressions.
+_STRUCTURAL: tuple[type[exp.Expr], ...] = (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)
 
 Replace = Callable[[exp.Expr], Expression | None]
 
@@ -86,7 +88,11 @@ class ExpressionBuilder:
             return planned
         span = span_of(node)
         match node:
-            case exp.Paren() if _is_structural(node.this) or (self.is_condition and forms.is_logic(inner)):
+            case exp.Paren(this=inside) if (
+                isinstance(inside, _STRUCTURAL)
+                or is_period_predicate(inside)
+                or (self.is_condition and forms.is_logic(inner))
+            ):
                 return self.build(node.this)
             case exp.And():
                 return conjunction([self.build(term) for term in forms.flattened(node, exp.And)]) or self._opaque(
@@ -108,7 +114,8 @@ class ExpressionBuilder:
     def _literal(self, node: exp.Expr, span: Span) -> Literal:
         """A literal, with a suffix or without."""
         dtype = self.dtype(node)
-        digits = len(_number_of(node).lstrip("0")) or 1 if dtype in INTEGERS else None
+        number = str(node.this.name if isinstance(node, exp.Cast) else node.name)
+        digits = len(number.lstrip("0")) or 1 if dtype in INTEGERS else None
         return Literal(openmldb.literal(self.context, node), dtype=dtype, digits=digits, span=span)
 
     def _between(self, node: exp.Between, span: Span) -> Expression:
@@ -409,15 +416,6 @@ def inlined(expression: Expression, node: exp.Expr) -> Expression:
     if isinstance(expression, SparkExpr) and not expression.deterministic:
         raise LeftToSparkError("naming a non-deterministic item is left to Spark", span=span_of(node))
     return expression
-
-
-def _is_structural(node: exp.Expr) -> bool:
-    return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or is_period_predicate(node)
-
-
-def _number_of(node: exp.Expr) -> str:
-    """The digits of a number."""
-    return str(node.this.name if isinstance(node, exp.Cast) else node.name)
 
 
 def is_literal_function(parts: tuple[str, ...]) -> bool:

@@ -334,15 +334,12 @@ def _join_using(
         column = Column("", f"using_{a.name}_{a.column.relation}") if kind == "full" else source.column
         merged.append(Visible((), a.name, column, source.dtype if a.dtype == b.dtype else None))
     if kind == "full":
-        plan = _coalesced(plan, [(m.column, a.column, b.column) for m, (a, b) in zip(merged, matched, strict=True)])
+        first_of = [SparkExpr(("coalesce(", a.column, ", ", b.column, ")")) for a, b in matched]
+        items = [NamedExpr(value, item.column) for value, item in zip(first_of, merged, strict=True)]
+        plan = Project((*items, *(NamedExpr(column, column) for column in plan.output_columns)), plan)
     hidden = {side.column for pair in matched for side in pair}
     both = (*left[1].columns, *right[1].columns)
     seen = (item for item in both if item.qualifier or item.column not in hidden)
     rest = [replace(item, qualified_only=True) if item.column in hidden else item for item in seen]
     rest.sort(key=lambda item: item.column not in hidden)  # t.* begins with the shared columns too
     return plan, replace(left[1] + right[1], columns=(*merged, *rest), prefixes=())
-
-
-def _coalesced(plan: LogicalPlan, columns: Sequence[tuple[Column, Column, Column]]) -> Project:
-    items = [NamedExpr(SparkExpr(("coalesce(", left, ", ", right, ")")), merged) for merged, left, right in columns]
-    return Project((*items, *(NamedExpr(column, column) for column in plan.output_columns)), plan)

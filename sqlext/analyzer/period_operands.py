@@ -147,8 +147,10 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
     tables = {column.relation for column in end.expression.references}
     own = [item for item in builder.scope.columns if item.column.relation in tables]
     inside = replace(builder, scope=replace(builder.scope, columns=tuple(own))) if own else builder
-    by = tuple((inside if _is_bare(item) else builder).build(item) for item in node.args.get("by") or ())
-    for item, place in zip(by, node.args.get("by") or (), strict=True):
+    nodes = node.args.get("by") or ()
+    is_bare = (isinstance(item, exp.Column) and len(item.parts) == 1 for item in nodes)  # named without its table
+    by = tuple((inside if bare else builder).build(item) for item, bare in zip(nodes, is_bare, strict=True))
+    for item, place in zip(by, nodes, strict=True):
         _refuse_unrepeatable(item, span_of(place))
         if tables and not {column.relation for column in item.references} <= tables:
             raise _wrong_end(
@@ -157,11 +159,6 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
                 "name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
             )
     return Operand(end_of(builder, node.this), replace(end, by=by), _names(node.this, node.args["expression"]))
-
-
-def _is_bare(node: exp.Expr) -> bool:
-    """Whether a column is named without its table."""
-    return isinstance(node, exp.Column) and len(node.parts) == 1
 
 
 def _after(end: Expression, dtype: str, span: Span, *, open_end: bool) -> tuple[Expression, str]:

@@ -121,8 +121,9 @@ def _function(builder: ExpressionBuilder, node: exp.Expr) -> PeriodFunction:
     """``period_intersect(p, q)``, ``period_length(p)`` and the like."""
     name, empty = node.name.lower(), builder.context.options.empty
     row = PERIOD_FUNCTIONS[name]
-    sides = _periods(builder, node.expressions)
-    if sides is None or len(sides) != row.periods:
+    plain = not any(isinstance(item, (exp.Star, exp.Kwarg)) for item in node.expressions)
+    sides = _paired(builder, node.expressions) if plain else []
+    if len(sides) != row.periods or any(side.end is None for side in sides):
         ends = "start, end, start2, end2" if row.periods > 1 else "start, end"
         raise mistake(
             "function-arguments",
@@ -142,17 +143,13 @@ def _function(builder: ExpressionBuilder, node: exp.Expr) -> PeriodFunction:
     return PeriodFunction(name, left, others[0] if others else None, empty, dtype=dtype, span=span_of(node))
 
 
-def _periods(builder: ExpressionBuilder, arguments: Sequence[exp.Expr]) -> list[Operand] | None:
-    """The periods that arguments make, one or two arguments each; None if they make none."""
-    if any(isinstance(item, (exp.Star, exp.Kwarg)) for item in arguments):
-        return None
+def _paired(builder: ExpressionBuilder, arguments: Sequence[exp.Expr]) -> list[Operand]:
+    """The periods that arguments make, one or two arguments each; an end that finds no other one stays a point."""
     given = [operand(builder, item) for item in arguments]
     sides: list[Operand] = []
     while given:
         first = given.pop(0)
-        if first.end is None:
-            if not given or given[0].end is not None:
-                return None
+        if first.end is None and given and given[0].end is None:
             first = Operand(first.start, given.pop(0).start)
         sides.append(first)
     return sides
@@ -183,16 +180,10 @@ def _sides(
     builder: ExpressionBuilder, arguments: Sequence[exp.Expr], node: exp.Expr, relation: PeriodRelation | None
 ) -> tuple[Operand, Operand]:
     """The two operands of a call: separate ends, or one argument for each period."""
-    given = [operand(builder, item) for item in arguments if not isinstance(item, exp.Star)]
+    sides = _paired(builder, [item for item in arguments if not isinstance(item, exp.Star)])
     point = relation is not None and relation.point
-    sides: list[Operand] = []
-    while given and len(sides) < 2:
-        first = given.pop(0)
-        if first.end is None and given and given[0].end is None:
-            first = Operand(first.start, given.pop(0).start)
-        sides.append(first)
-    fits = len(sides) == 2 and sides[0].end is not None and (sides[1].end is not None or point) and not given
-    if not fits or len(arguments) != len([item for item in arguments if not isinstance(item, exp.Star)]):
+    fits = len(sides) == 2 and sides[0].end is not None and (sides[1].end is not None or point)
+    if not fits or any(isinstance(item, exp.Star) for item in arguments):
         name = node.name.lower()
         bounds = "".join(f"[, {item} => ...]" for item in (relation.parameters if relation is not None else ()))
         more = f", or {name}(start, end, point)" if point else ""

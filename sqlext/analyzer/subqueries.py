@@ -233,7 +233,7 @@ def _block_edits(
         return
     if not isinstance(node, exp.Select):
         return
-    seeing = context.inside(*inner, builder.scope, *builder.outer).recording()
+    seeing = replace(context.inside(*inner, builder.scope, *builder.outer), join_scopes={})
     scope = joins.from_clause(seeing, node, env)[1] + _generated(context, node)
     text = _ClauseText(context, env, (scope, *inner), builder)
     yield from _from_edits(text, inner, seeing.join_scopes or {}, node)

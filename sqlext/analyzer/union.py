@@ -180,7 +180,8 @@ class UnionSources:
                 f"write the type in a subquery: UNION (SELECT ..., CAST(... AS type) AS {item.name} FROM ...) "
                 "BY NAME, or leave the column out",
             )
-        other = self._extra(item.name)
+        folded = self.scope.fold(item.name)
+        other = next((extra for extra in self.extras if self.scope.fold(extra.name) == folded), None)
         if other is None:
             self.extras.append(Visible((), item.name, self.names.column(item.name), item.dtype))
             return
@@ -192,10 +193,6 @@ class UnionSources:
                 f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
             )
         self.extras[self.extras.index(other)] = replace(other, dtype=dtype)
-
-    def _extra(self, name: str) -> Visible | None:
-        folded = self.scope.fold(name)
-        return next((item for item in self.extras if self.scope.fold(item.name) == folded), None)
 
     def with_extras(self, plan: LogicalPlan) -> LogicalPlan:
         """FROM with NULL in the extras."""

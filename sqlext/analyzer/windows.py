@@ -182,7 +182,11 @@ class BlockWindows:
             keys = definitions.partition_keys(node, of_keys)
             order, _ = definitions.order_key(node, of_keys)
             alike.setdefault((frozenset(keys), order, definitions.further_keys(node, of_keys)), []).append(group)
-        return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]
+
+        def is_nested(group: _Pending) -> bool:
+            return any(has_inner_calls(call[0]) and _flat_call(builder, call) is None for call in group.calls.values())
+
+        return [group for same in alike.values() for group in sorted(same, key=is_nested)]
 
     def _builder(self) -> ExpressionBuilder:
         return ExpressionBuilder(self._context, self._scope, self._env, self.replace)
@@ -197,10 +201,6 @@ class BlockWindows:
             items.append(NamedExpr(native_window(builder, call, definition), column, span=span_of(call)))
             self._columns[id(call)] = column
         return Window(tuple(items), child) if items else child
-
-
-def _is_nested(group: _Pending, builder: ExpressionBuilder) -> bool:
-    return any(has_inner_calls(call[0]) and _flat_call(builder, call) is None for call in group.calls.values())
 
 
 def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:

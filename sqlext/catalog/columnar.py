@@ -248,7 +248,9 @@ def file_sample(
         parts = []
         for near in chosen:
             file, group = near[0]
-            part = _every(file.read_row_group(group, columns=selected, use_threads=False), step).select(selected)
+            part = file.read_row_group(group, columns=selected, use_threads=False)
+            part = part if step == 1 else part.take(pa.array(np.arange(step // 2, part.num_rows, step)))
+            part = part.select(selected)
             part = part.rename_columns(list(columns))
             parts.append(part if spread is None or len(near) == 1 else _spread(part, spread, near))
         parts = parts or [opened[0].schema_arrow.empty_table().select(selected).rename_columns(list(columns))]
@@ -261,10 +263,6 @@ def _rows(group: Group) -> int:
     file, number = group
     found: int = file.metadata.row_group(number).num_rows
     return found
-
-
-def _every(table: pa.Table, step: int) -> pa.Table:
-    return table if step == 1 else table.take(pa.array(np.arange(step // 2, table.num_rows, step)))
 
 
 def _spread(part: pa.Table, column: str, groups: Sequence[Group]) -> pa.Table:

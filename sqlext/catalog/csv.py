@@ -101,7 +101,9 @@ def csv_layout(file: Path, options: ReadOptions) -> CsvLayout:
     known without reading on. Raises ConfigurationError."""
     with _opened(file) as text:
         layout = layout_of(str(file), list(islice(text, LINES)), options)
-    return replace(layout, multiline=_holds_quote(file))
+    with _bytes_of(file) as stream:
+        holds_quote = any(b'"' in block for block in iter(lambda: stream.read(1 << 20), b""))
+    return replace(layout, multiline=holds_quote)
 
 
 def layout_of(name: str, lines: Sequence[str], options: ReadOptions) -> CsvLayout:
@@ -194,7 +196,9 @@ def _batches(file: Path, layout: CsvLayout, columns: Sequence[int] | None = None
             parse_options=arrow.ParseOptions(
                 delimiter=layout.delimiter,
                 newlines_in_values=layout.multiline,
-                invalid_row_handler=_skip_comment if layout.comments else None,
+                invalid_row_handler=(lambda row: "skip" if row.text.startswith("#") else "error")
+                if layout.comments
+                else None,
             ),
             convert_options=arrow.ConvertOptions(
                 column_types=dict.fromkeys(places, pa.string()),
@@ -208,10 +212,6 @@ def _batches(file: Path, layout: CsvLayout, columns: Sequence[int] | None = None
         raise _refused(file, f"cannot be read: {reason}") from error
 
 
-def _skip_comment(row: pa.csv.InvalidRow) -> str:
-    return "skip" if row.text.startswith("#") else "error"
-
-
 def _filled(values: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
@@ -222,11 +222,6 @@ def _has_breaks(batch: pa.RecordBatch) -> bool:
     import pyarrow.compute as pc
 
     return any(pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py() for column in batch.columns)
-
-
-def _holds_quote(file: Path) -> bool:
-    with _bytes_of(file) as stream:
-        return any(b'"' in block for block in iter(lambda: stream.read(1 << 20), b""))
 
 
 @contextmanager

@@ -230,7 +230,8 @@ def table_files(place: LocalData, *, typed: bool = True) -> TableFiles:
     kinds = {format_of(file.name) for file in files}
     known = {kind for kind in kinds if kind is not None}
     if len(known) < len(kinds) or not known:
-        raise _layout_error(f"'{place.text}' contains no data file" if not files else _odd(files), help=LAYOUT)
+        odd = next((f"'{file}' is not a data file" for file in files if format_of(file.name) is None), None)
+        raise _layout_error(odd or f"'{place.text}' contains no data file", help=LAYOUT)
     if len(known) > 1:
         raise _layout_error(
             f"'{place.text}' contains both {titles(known)} files", help="keep only one kind in a folder"
@@ -246,10 +247,6 @@ def format_at_hand(path: Path | str) -> str | None:
         return table_files(place).format if isinstance(place, LocalData) else format_of(place.uri.rstrip("/"))
     except ConfigurationError:
         return None
-
-
-def _odd(files: Sequence[Path]) -> str:
-    return f"'{next(file for file in files if format_of(file.name) is None)}' is not a data file"
 
 
 def _parts(folder: Path) -> Iterator[Path]:

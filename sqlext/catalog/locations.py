@@ -39,10 +39,6 @@ class LocalData:
     roots: tuple[Path, ...]
     base: Path | None = None
 
-    def for_spark(self) -> list[str]:
-        """The roots as Spark reads them: as files of this machine whatever its default file system is."""
-        return [spark_path(root) for root in self.roots]
-
 
 @dataclass(frozen=True)
 class RemoteData:
@@ -74,7 +70,8 @@ def located(path: Path | str) -> LocalData | RemoteData:
 
 
 def spark_path(path: Path) -> str:
-    """One local path as a URI without patterns. (Hadoop's URIs are not percent-encoded.)"""
+    """One local path as a URI without patterns: a file of this machine whatever Spark's default file system is.
+    (Hadoop's URIs are not percent-encoded.)"""
     return "file://" + _SPECIAL.sub(r"\\\1", str(path.absolute()))
 
 

@@ -98,7 +98,12 @@ class FolderOptions:
                     help=f"options are {_KNOWN}: --read delimiter=';', --read 'orders.types=uid string'",
                 )
             given.setdefault(table.lower(), {})[name] = value
-        made = {table: _of_texts(values) for table, values in given.items()}
+        made = {
+            table: ReadOptions.of(
+                values.get("delimiter"), _truth("header", values), _truth("multiline", values), values.get("types")
+            )
+            for table, values in given.items()
+        }
         return cls(made.pop("", NONE), tuple(made.items()))
 
     def of(self, table: str) -> ReadOptions:
@@ -109,15 +114,6 @@ class FolderOptions:
 
 
 NO_OPTIONS = FolderOptions()
-
-
-def _of_texts(values: Mapping[str, str]) -> ReadOptions:
-    return ReadOptions.of(
-        delimiter=values.get("delimiter"),
-        header=_truth("header", values),
-        multiline=_truth("multiline", values),
-        types=values.get("types"),
-    )
 
 
 def _truth(name: str, values: Mapping[str, str]) -> bool | None:

@@ -87,7 +87,7 @@ def _read_local(spark: SparkSession, place: LocalData, options: ReadOptions, zon
         reader = reader.option("basePath", spark_path(place.base))
     folders = {} if data.partitioning is None else dict(data.partitioning.columns)
     with data_errors(spark, place.text):
-        return _load(reader, data.format, place.for_spark(), options, folders)
+        return _load(reader, data.format, list(map(spark_path, place.roots)), options, folders)
 
 
 def _read_csv(

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
@@ -245,7 +245,8 @@ class SparkCatalog:
         if info is None or info.format is not None:
             return info.paths if info is not None and info.format == "parquet" else ()
         if self._fold(name) not in self._scanned:
-            view = self._view(name) if self._lists_plainly else None
+            lists_plainly = self._views is not None and self._views.lists_plainly(self._settings)
+            view = self._view(name) if lists_plainly else None
             known = KnownView() if view is None else view
             self._scanned[self._fold(name)] = known.parquet_files(lambda: self._spark.table(_quoted(name)))
         return self._scanned[self._fold(name)]
@@ -309,10 +310,6 @@ class SparkCatalog:
             is_plain = self._views is not None and "." not in name and "`" not in name
             self._met[name] = self._views.find(name, self._settings) if self._views is not None and is_plain else None
         return self._met[name]
-
-    @cached_property
-    def _lists_plainly(self) -> bool:
-        return self._views is not None and self._views.lists_plainly(self._settings)
 
 
 def _place(error: PySparkException) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.errors import SqlExtError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,10 +34,11 @@ def lowered_ordinary(
     """
     from pyspark.errors import PySparkException
 
-    from sqlext.run.statements import lower
+    from sqlext.run.statements import lower, query_place
 
     try:
-        schema = native.schema if native is not None else spark.sql(_query_text(plan)).schema
+        span = query_place(plan)
+        schema = native.schema if native is not None else spark.sql(plan.statement.sql[span.start : span.end]).schema
         frame = conforming(lower(plan, spark, config), schema)
     except SqlExtError as error:
         if error.of_hint:
@@ -75,10 +76,3 @@ def nullable(dtype: DataType) -> DataType:
         case StructType():
             return StructType([StructField(field.name, nullable(field.dataType)) for field in dtype.fields])
     return dtype
-
-
-def _query_text(plan: StagedPlan) -> str:
-    span = plan.statement.query_span
-    if span is None:
-        raise InternalError("a statement without a query was to be lowered")
-    return plan.statement.sql[span.start : span.end]

@@ -44,7 +44,8 @@ def run_lowered(plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> Data
         case exp.Cache() as cache:
             return _cache(cache, plan, frame, spark)
     with temporary_view(frame) as view:
-        return spark.sql(_replace_query(plan, f"SELECT * FROM {view}"))
+        span, text = query_place(plan), plan.statement.sql
+        return spark.sql(f"{text[: span.start]}SELECT * FROM {view}{text[span.end :]}")
 
 
 @contextmanager
@@ -93,14 +94,14 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
         raise UnsupportedError(
             "a permanent view is stored as text, and Spark cannot parse this query again",
             condition="unsupported-clause",
-            span=_span(plan),
+            span=query_place(plan),
             help="create a TEMPORARY view, or a table with CREATE TABLE ... AS",
         )
     if kinds - {exp.TemporaryProperty, exp.GlobalProperty}:
         raise UnsupportedError(
             "a temporary view over this query cannot have COMMENT or TBLPROPERTIES",
             condition="unsupported-clause",
-            span=Span(0, _span(plan).start),
+            span=Span(0, query_place(plan).start),
             help="leave them out",
         )
     target, names = create.this, None
@@ -111,43 +112,28 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
             raise UnsupportedError(
                 f"the view lists {len(names)} columns, and its query has {len(frame.columns)}",
                 condition="column-count",
-                span=Span(0, _span(plan).start),
+                span=Span(0, query_place(plan).start),
             )
         frame = frame.toDF(*names)
     replace, is_global = bool(create.args.get("replace")), exp.GlobalProperty in kinds
     name = quoted_name(target.name)
-    match replace, is_global:
-        case True, True:
-            frame.createOrReplaceGlobalTempView(name)
-        case True, False:
-            frame.createOrReplaceTempView(name)
-        case False, True:
-            frame.createGlobalTempView(name)
-        case False, False:
-            frame.createTempView(name)
-    return _no_rows(spark)
+    if is_global:
+        (frame.createOrReplaceGlobalTempView if replace else frame.createGlobalTempView)(name)
+    else:
+        (frame.createOrReplaceTempView if replace else frame.createTempView)(name)
+    with active_kept(spark):
+        return spark.createDataFrame([], "")  # as Spark's own commands: no column, no row
 
 
 def _cache(cache: exp.Cache, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
     """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
     frame.createTempView(quoted_name(cache.this.name))
-    head = plan.statement.sql[: _span(plan).start]
+    head = plan.statement.sql[: query_place(plan).start]
     return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
 
 
-def _replace_query(plan: StagedPlan, query: str) -> str:
-    span = _span(plan)
-    return plan.statement.sql[: span.start] + query + plan.statement.sql[span.end :]
-
-
-def _span(plan: StagedPlan) -> Span:
+def query_place(plan: StagedPlan) -> Span:
     """The place of the query inside the statement."""
     if plan.statement.query_span is None:
         raise InternalError("a statement without a query was to be run")
     return plan.statement.query_span
-
-
-def _no_rows(spark: SparkSession) -> DataFrame:
-    """What Spark's own commands return: no column, no row."""
-    with active_kept(spark):
-        return spark.createDataFrame([], "")

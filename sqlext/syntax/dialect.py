@@ -214,15 +214,15 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
             return mark(self, self._parse_table_parts(), index)
         source = self._parse_select(table=True, parse_subquery_alias=False)
         named = self._match(TokenType.ALIAS)
-        ends = self._curr.text.upper() in _FRAME_WORDS or self._at_by_name()
+        ends = self._curr.text.upper() in _FRAME_WORDS or (self._curr.text.upper(), self._next.text.upper()) == (
+            "BY",
+            "NAME",
+        )
         if source is not None and (named or not ends):
             name = self._parse_id_var(any_token=bool(named), tokens=self.TABLE_ALIAS_TOKENS)
             if name is not None:
                 source.set("alias", exp.TableAlias(this=name))
         return mark(self, source, index)
-
-    def _at_by_name(self) -> bool:
-        return self._curr.text.upper() == "BY" and self._next.text.upper() == "NAME"
 
     def _warn_unsupported(self) -> None:
         """Statements that sqlglot keeps as a Command go to Spark as they are: no warning is needed."""

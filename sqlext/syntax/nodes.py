@@ -259,11 +259,6 @@ class VariantPath(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "path": True}
 
 
-def variant_path_sql(generator: Any, node: VariantPath) -> str:
-    """The path as text."""
-    return f"{generator.sql(node, 'this')}:{node.args['path']}"
-
-
 class SqlExtGenerator(SparkGenerator):
     """Writes the extended windows, LAST JOIN, period predicates and operations over periods back as text."""
 
@@ -281,5 +276,5 @@ class SqlExtGenerator(SparkGenerator):
         PeriodSource: period_source_sql,
         PeriodTable: period_table_sql,
         UnionWindow: _union_window_sql,
-        VariantPath: variant_path_sql,
+        VariantPath: lambda self, e: f"{self.sql(e, 'this')}:{e.args['path']}",
     }

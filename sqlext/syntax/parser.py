@@ -209,7 +209,7 @@ def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> State
         tree,
         query,
         span_of(query),
-        uses_extension=compat is not None or uses_extension(query),
+        uses_extension=compat is not None or next(extension_nodes(query), None) is not None,
         compat=compat,
     )
 
@@ -226,11 +226,6 @@ def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
             + ("; or put WITH after INSERT INTO" if tree.args.get("with_") else ""),
             sql=sql,
         )
-
-
-def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
-    """Whether `tree` holds our syntax: a window, a function without OVER, a LAST JOIN, or a period predicate."""
-    return next(extension_nodes(tree, compat), None) is not None
 
 
 ExtensionNode = (

@@ -328,14 +328,11 @@ class PeriodTableParser(PeriodParser):
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
             if depth == 0:
                 return False
-            if depth == 1 and ahead > 2 and self._token_type(ahead - 1) != TokenType.COMMA and self._at_clause(ahead):
+            at_clause = kind == TokenType.PARTITION_BY or self._period_ahead(ahead)
+            if depth == 1 and ahead > 2 and self._token_type(ahead - 1) != TokenType.COMMA and at_clause:
                 return True
             ahead += 1
         return False
-
-    def _at_clause(self, ahead: int) -> bool:
-        """Whether PARTITION BY or a period comes after `ahead` tokens."""
-        return self._token_type(ahead) == TokenType.PARTITION_BY or self._period_ahead(ahead)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         """Inside an operation, PERIOD (a, b) is no alias with names of columns."""

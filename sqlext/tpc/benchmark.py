@@ -200,7 +200,8 @@ def _write(
 ) -> int:
     """Write one table, cast to the types of the schema (the generator's integers are wider); returns its row count."""
     columns = ", ".join(
-        f"CAST({name} AS {_duckdb_type(kind)}) AS {name}" for name, kind in benchmark.tables[table].items()
+        f"CAST({name} AS {'VARCHAR' if kind.lower() == 'string' else kind}) AS {name}"
+        for name, kind in benchmark.tables[table].items()
     )
     connection.execute(
         f"COPY (SELECT {columns} FROM {table}) TO '{_quoted(folder / f'{table}.parquet')}' "
@@ -210,10 +211,6 @@ def _write(
     assert row is not None
     report(table, row[0])
     return int(row[0])
-
-
-def _duckdb_type(kind: str) -> str:
-    return {"string": "VARCHAR"}.get(kind.lower(), kind)
 
 
 def _quoted(path: Path) -> str:
