@@ -24,7 +24,7 @@ from sqlext.examples import copy_notebooks, write_flights
 from sqlext.session import Session
 
 if TYPE_CHECKING:
-    from sqlext_planner.relational.physical_plan import PhysicalPlan
+    pass
 
 #: Where the tables stay, unless --data says another folder; with them the statement.
 DEFAULT_FOLDER = Path("sqlext-demo")
@@ -135,17 +135,14 @@ def _show_spark(out: Console, ours: pa.Table, theirs: pa.Table, seconds: Mapping
     _heading(out, "The same in plain Spark: mark the rows, put both tables together, take the orders out again")
     print_sql(out, SPARK_SQL)
     own, plain = seconds["sqlext"], seconds["plain Spark"]
-    _heading(out, f"sqlext {own:.2f} s, plain Spark {plain:.2f} s: {_compared(own, plain)}")
+    times = f"{plain / own:.1f} times as fast" if plain >= own else f"{own / plain:.1f} times as slow on so few rows"
+    _heading(out, f"sqlext {own:.2f} s, plain Spark {plain:.2f} s: {times}")
     different = differing(ours, theirs)
     if different:
         out.print(f"The answers DIFFER in {', '.join(different)}: please report it", style="bold red")
     else:
         told = "counts and maxima exactly, sums and means of doubles to nine digits"
         out.print(f"Both give the same {ours.num_rows:,} rows: {told}. Each ran once, after a warm-up.")
-
-
-def _compared(own: float, plain: float) -> str:
-    return f"{plain / own:.1f} times as fast" if plain >= own else f"{own / plain:.1f} times as slow on so few rows"
 
 
 def differing(ours: pa.Table, theirs: pa.Table) -> list[str]:
@@ -173,13 +170,9 @@ def _show_plan(out: Console, session: Session) -> None:
     node = None if plan is None else next((item for item in plan.walk() if isinstance(item, WindowUnionExec)), None)
     if node is not None:
         _heading(out, "How it runs: both windows in one operator, over one exchange of both tables")
-        print_lines(out, _node_lines(node))
-
-
-def _node_lines(node: PhysicalPlan) -> list[str]:
-    label = node.label()
-    cut = label if len(label) <= _MOST_LABEL else f"{label[: _MOST_LABEL - 3]}..."
-    return [cut, *(f"    ({name}: {value})" for name, value in node.details().items())]
+        label = node.label()
+        cut = label if len(label) <= _MOST_LABEL else f"{label[: _MOST_LABEL - 3]}..."
+        print_lines(out, [cut, *(f"    ({name}: {value})" for name, value in node.details().items())])
 
 
 def next_commands(folder: Path) -> list[str]:

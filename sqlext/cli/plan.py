@@ -47,8 +47,10 @@ def run_plan(
         raise typer.BadParameter("--analyze runs the query: give its tables with --data, and no --schema")
     if not analyze:
         refuse_spark_settings(spark)
-    if format in ("mermaid", "dot"):
-        _check_diagram(format, stage_name, analyze)
+    if format in ("mermaid", "dot") and stage_name == "all":
+        raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
+    if format in ("mermaid", "dot") and analyze:
+        raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")
     default = ("physical",) if analyze and format != "html" else DEFAULT_STAGES
     stages = default if stage_name is None else STAGES if stage_name == "all" else (str(stage_name),)
     try:
@@ -68,13 +70,6 @@ def run_plan(
             stream.write(json_visible(page))
     else:
         sys.stdout.write(visible(page))
-
-
-def _check_diagram(format: str, stage_name: str | None, analyze: bool) -> None:
-    if stage_name == "all":
-        raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
-    if analyze:
-        raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")
 
 
 def _measured(

@@ -64,13 +64,10 @@ def chosen_format(format: str | None, output: Path | None) -> str:
         help = f"give --format, or a name that ends in one of {known}"
         raise _command_error(f"-o {output}: {what} does not tell the format", help=help)
     if format is not None and meant is not None and meant != format:
-        help = f"leave --format out to write {meant}, or change the name to OUT{_suffix_of(format)}"
+        suffix = next(suffix for suffix, meaning in SUFFIXES.items() if meaning == format)
+        help = f"leave --format out to write {meant}, or change the name to OUT{suffix}"
         raise _command_error(f"--format {format} contradicts the suffix of -o {output}", help=help)
     return format or str(meant)
-
-
-def _suffix_of(format: str) -> str:
-    return next(suffix for suffix, meant in SUFFIXES.items() if meant == format)
 
 
 @contextmanager

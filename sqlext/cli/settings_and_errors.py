@@ -89,7 +89,9 @@ def run_errors(name: str | None) -> None:
     """
     known = entries()
     if name is None:
-        _print_list(known)
+        width = max(map(len, known))
+        for each, body in known.items():
+            sys.stdout.write(f"{each:<{width}}  {' '.join(body.split(chr(10) * 2, 1)[0].split())}\n")
         return
     condition = name.strip().rpartition("#")[2].lower()  # also as a message shows it: docs/errors.md#NAME
     if condition not in known:
@@ -106,9 +108,3 @@ def run_errors(name: str | None) -> None:
         console().print(Markdown(text))
     else:
         sys.stdout.write(text)
-
-
-def _print_list(known: dict[str, str]) -> None:
-    width = max(map(len, known))
-    for name, body in known.items():
-        sys.stdout.write(f"{name:<{width}}  {' '.join(body.split(chr(10) * 2, 1)[0].split())}\n")

@@ -3,7 +3,6 @@ run that takes longer than two seconds."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -61,7 +60,7 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-@contextlib.contextmanager
+@contextmanager
 def exact_output() -> Iterator[TextIO]:
     """Standard output for data: UTF-8 whatever the terminal's encoding, as in a file."""
     raw = getattr(sys.stdout, "buffer", None)
@@ -79,7 +78,7 @@ def exact_output() -> Iterator[TextIO]:
         stream.detach()
 
 
-@contextlib.contextmanager
+@contextmanager
 def writing(output: Path) -> Iterator[None]:
     """Adds the file's name to errors raised inside: those of an open stream or of pyarrow do not have it."""
     try:
@@ -88,7 +87,7 @@ def writing(output: Path) -> Iterator[None]:
         raise OSError(error.errno, os.strerror(error.errno or 0), str(output)) from error
 
 
-@contextlib.contextmanager
+@contextmanager
 def keys_unseen() -> Iterator[None]:
     """What is typed inside is not shown, and is there for the next who reads: shown, it would break what is drawn.
 

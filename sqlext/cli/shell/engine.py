@@ -23,8 +23,6 @@ from sqlext.cli.run import register_tables
 from sqlext.embedded import end_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from sqlext.catalog import SparkCatalog
     from sqlext.session import Session
 
@@ -41,6 +39,7 @@ class Engine:
         self._is_over = threading.Event()
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
+        #: Spark's functions, those with a name of letters.
         self.functions: tuple[str, ...] = ()
 
     def start(self) -> None:
@@ -118,17 +117,12 @@ class Engine:
             for key, value in self._settings.items():
                 spark.conf.set(key, value)
             register_tables(self._session, self._data, self._options)
-            self.functions = _function_names(spark)
+            names = (str(row[0]) for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect())
+            self.functions = tuple(name for name in names if name.isidentifier())
         except BaseException as error:
             self._error = error
         self._is_over.set()
         self.on_over()
-
-
-def _function_names(spark: SparkSession) -> tuple[str, ...]:
-    """Spark's functions, those with a name of letters."""
-    names = (str(row[0]) for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect())
-    return tuple(name for name in names if name.isidentifier())
 
 
 #: Seconds between two calls of `cancel`: a cancelled job may be followed by the next one.

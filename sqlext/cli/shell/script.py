@@ -40,7 +40,7 @@ def parts(text: str) -> Iterator[ScriptPart]:
     while at < len(text):
         bare = _BARE_LINE.match(text, at)
         if bare is not None or text[at] == "\\":
-            part = _command(text, at) if bare is None else _bare(bare)
+            part = _command(text, at) if bare is None else _command_at(Span(*bare.span()), _BARE[bare[1].lower()])
             end = part.place.end
         else:
             piece = next(statements_from(text, at), None)
@@ -50,7 +50,9 @@ def parts(text: str) -> Iterator[ScriptPart]:
                 continue
             place = piece.place
             end = place.end + piece.is_ended
-            part = _statement(text[place.start : place.end], place, is_ended=piece.is_ended, is_open=bool(piece.opened))
+            statement = text[place.start : place.end]
+            is_whole = piece.is_ended or (not piece.opened and _is_ended_script(statement))
+            part = ScriptPart(place, statement, is_command=False, is_whole=is_whole)
         yield part
         at = _after_blank(text, end)
 
@@ -66,6 +68,10 @@ def last_part(text: str) -> ScriptPart | None:
     return next(iter(deque(parts(text), maxlen=1)), None)
 
 
+def _command_at(place: Span, text: str) -> ScriptPart:
+    return ScriptPart(place, text, is_command=True, is_whole=True)
+
+
 def _command(text: str, at: int) -> ScriptPart:
     line = _LINE.match(text, at)
     end = len(text) if line is None else line.end()
@@ -74,16 +80,7 @@ def _command(text: str, at: int) -> ScriptPart:
         end = end if more is None else more.end()
         semicolon = text.find(";", at, end)
         end = end if semicolon < 0 else semicolon + 1
-    return ScriptPart(Span(at, end), text[at:end].strip(), is_command=True, is_whole=True)
-
-
-def _bare(found: re.Match[str]) -> ScriptPart:
-    return ScriptPart(Span(*found.span()), _BARE[found[1].lower()], is_command=True, is_whole=True)
-
-
-def _statement(text: str, place: Span, *, is_ended: bool, is_open: bool) -> ScriptPart:
-    is_whole = is_ended or (not is_open and _is_ended_script(text))
-    return ScriptPart(place, text, is_command=False, is_whole=is_whole)
+    return _command_at(Span(at, end), text[at:end].strip())
 
 
 def _is_ended_script(text: str) -> bool:

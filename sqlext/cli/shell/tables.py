@@ -3,7 +3,7 @@ that a statement names, found while it is still being written: no parser would t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -65,15 +65,12 @@ def columns_named(
         query = queries.get((item.table or item.alias).lower())
         if query is not None:
             described.update({name: query.alias for name in query.items if name != "*"})
-        tables = [item.table] if query is None else _tables_below(query, relations)
+        # A query with * may give the columns of all tables of the statement.
+        below = relations if query is not None and "*" in query.items else [item] if query is None else []
+        tables = [one.table for one in below if query is None or one.table is not None]
         for table in tables:
             described.update({name: f"{kind}, {table}" for name, kind in columns(table or "")})
     return tuple(described.items())
-
-
-def _tables_below(query: Named, relations: Sequence[Named]) -> list[str]:
-    """The tables whose columns a query with * may give: all of the statement."""
-    return [item.table for item in relations if item.table is not None] if "*" in query.items else []
 
 
 class _RelationReader:
