@@ -28,53 +28,28 @@ ZONES = {
     "SJU": "America/Puerto_Rico",
     "STT": "America/St_Thomas",
 }
-_TIME = pa.timestamp("us", tz="UTC")
-_FLIGHTS = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("carrier", pa.string()),
-        ("flight", pa.int32()),
-        ("tailnum", pa.string()),
-        ("origin", pa.string()),
-        ("dest", pa.string()),
-        ("distance", pa.int32()),
-        ("scheduled", _TIME),
-        ("departed", _TIME),
-        ("arrived", _TIME),
-        ("dep_delay", pa.int32()),
-        ("arr_delay", pa.int32()),
-        ("air_time", pa.int32()),
-    ]
+
+
+def _schema(columns: str) -> pa.Schema:
+    """A schema of names with types; `time` is a moment, to the microsecond."""
+    pairs = (column.split() for column in columns.split(","))
+    return pa.schema([(name, pa.timestamp("us", tz="UTC") if kind == "time" else kind) for name, kind in pairs])
+
+
+_FLIGHTS = _schema(
+    "id int32, carrier string, flight int32, tailnum string, origin string, dest string, distance int32, scheduled "
+    "time, departed time, arrived time, dep_delay int32, arr_delay int32, air_time int32"
 )
-_WEATHER = pa.schema(
-    [
-        ("origin", pa.string()),
-        ("ts", _TIME),
-        ("until", _TIME),
-        *((name, pa.float64()) for name in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust")),
-        *((name, pa.float64()) for name in ("precip", "pressure", "visib")),
-    ]
+_WEATHER = _schema(
+    "origin string, ts time, until time, temp float64, dewp float64, humid float64, wind_dir float64, "
+    "wind_speed float64, wind_gust float64, precip float64, pressure float64, visib float64"
 )
-_PLANES = pa.schema(
-    [
-        ("tailnum", pa.string()),
-        ("built", pa.int32()),
-        *((name, pa.string()) for name in ("type", "manufacturer", "model")),
-        *((name, pa.int32()) for name in ("engines", "seats", "speed")),
-        ("engine", pa.string()),
-    ]
+_PLANES = _schema(
+    "tailnum string, built int32, type string, manufacturer string, model string, engines int32, seats int32, speed "
+    "int32, engine string"
 )
-_AIRPORTS = pa.schema(
-    [
-        ("faa", pa.string()),
-        ("name", pa.string()),
-        ("lat", pa.float64()),
-        ("lon", pa.float64()),
-        ("alt", pa.int32()),
-        ("zone", pa.string()),
-    ]
-)
-_AIRLINES = pa.schema([("carrier", pa.string()), ("name", pa.string())])
+_AIRPORTS = _schema("faa string, name string, lat float64, lon float64, alt int32, zone string")
+_AIRLINES = _schema("carrier string, name string")
 
 
 def write_flights(folder: str | Path, months: Iterable[int] = ()) -> dict[str, int]:

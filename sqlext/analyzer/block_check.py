@@ -135,7 +135,7 @@ def check_block(
     if judgement.refusal is not None:
         return BlockCheck((), _error(judgement, text, node) if _is_meant(judgement, exact and typed) else None)
     if len(judgement.columns) != len(items):
-        _refuse_generators(node, judgement, items)
+        _refuse_generators(items)
         return _NO_ANSWER
     names = (
         None if _keeps_name(item, edits) else name for item, (name, _) in zip(items, judgement.columns, strict=True)
@@ -314,7 +314,7 @@ def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | No
     return None
 
 
-def _refuse_generators(node: exp.Select, judgement: Judgement, items: Sequence[Item]) -> None:
+def _refuse_generators(items: Sequence[Item]) -> None:
     """Raises LeftToSparkError if an item is a generator of several columns (`explode` of a map)."""
     for item in items:
         if isinstance(item.node, exp.Anonymous) and item.node.name.lower() in ("explode", "explode_outer"):

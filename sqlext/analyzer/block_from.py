@@ -73,7 +73,7 @@ def _cut(
 ) -> PlannedFrom | None:
     own = context.inside()
     plan, scope = joins.from_clause(own, node, own.parts.ctes(own, node, env))
-    plan = hints.on_relations(own, node, plan, scope)
+    plan = hints.on_relations(node, plan, scope)
     where = node.args.get("where")
     if where is not None:
         condition = subquery_plans.filter_condition(where.this, ExpressionBuilder(own, scope, env))

@@ -26,7 +26,7 @@ _JOINS = frozenset(
 _PARTITIONS = frozenset(("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE"))
 
 
-def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
+def on_relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
     """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP, NO_SWEEP,
     ``UMJOIN(a, b, c)``, NO_UMJOIN or PARTITIONER on its joins. A name that is not a relation of this block has no
     effect, as in Spark, but raises AnalysisError in UMJOIN. Raises UnsupportedError for a hint outside Spark's

@@ -113,15 +113,19 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def own_nodes(node: exp.Expr, *, windows: bool = True) -> Iterator[exp.Expr]:
-    """Nodes of an expression, parents first, except those inside subqueries (and, on request, inside OVER calls)."""
+def own_nodes(node: exp.Expr, stops: Callable[[exp.Expr], bool] = lambda node: False) -> Iterator[exp.Expr]:
+    """Nodes of an expression, parents first, but those inside subqueries and below nodes for which `stops` holds."""
     stack = [node]
     while stack:
         top = stack.pop()
         yield top
-        if isinstance(top, exp.Window) and not windows:
-            continue
-        stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
+        if not stops(top):
+            stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
+
+
+def outermost(node: exp.Expr, is_meant: Callable[[exp.Expr], bool]) -> Iterator[exp.Expr]:
+    """The own nodes of an expression for which `is_meant` holds, but not those inside such a node."""
+    return filter(is_meant, own_nodes(node, is_meant))
 
 
 def roots(select: exp.Select, items: Sequence[Item]) -> list[tuple[exp.Expr, str | None]]:
@@ -135,9 +139,7 @@ def roots(select: exp.Select, items: Sequence[Item]) -> list[tuple[exp.Expr, str
 
 def outer_calls(node: exp.Expr) -> Iterator[exp.Window]:
     """OVER calls of an expression, outermost ones only."""
-    for inner in own_nodes(node, windows=False):
-        if isinstance(inner, exp.Window):
-            yield inner
+    return (item for item in own_nodes(node, lambda item: isinstance(item, exp.Window)) if isinstance(item, exp.Window))
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:

@@ -149,7 +149,7 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
     plan, scope = joins.from_clause(context, node, env)
     if node.args.get("hint") is None:
         return _block(context, node, env, plan, scope)
-    marked = hints.on_relations(context, node, plan, scope)
+    marked = hints.on_relations(node, plan, scope)
     return hints.on_result(context, node, _block(context, node, env, marked, scope))
 
 

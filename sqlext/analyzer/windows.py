@@ -22,7 +22,7 @@ from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkErro
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.items import WRAPPERS, outer_calls, unwrapped
+from sqlext.analyzer.items import WRAPPERS, outer_calls, outermost, unwrapped
 from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.sql_settings import normal_text
@@ -247,15 +247,10 @@ def _written_out(builder: ExpressionBuilder, node: exp.Window) -> tuple[str | Ex
 
 def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Expr]:
     """Calls of the table's functions below a node, with their modifiers, outermost ones only."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if table_call(called(top)):
-            yield top
-        elif isinstance(top, WRAPPERS):
-            raise calls.unknown_function(top)
-        else:
-            stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
+    for item in outermost(node, lambda item: table_call(called(item)) or isinstance(item, WRAPPERS)):
+        if not table_call(called(item)):
+            raise calls.unknown_function(item)
+        yield item
 
 
 def _plan_window_union(window_plan: WindowPlan, window_calls: Sequence[Call], source: LogicalPlan) -> LogicalPlan:

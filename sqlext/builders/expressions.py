@@ -62,6 +62,11 @@ class ColumnPart:
         writer.column(self.column)
 
 
+def _operator(sign: str) -> Callable[[Expr, Value], Expr]:
+    """The method of an operator of Python."""
+    return lambda left, right: _combined(left, sign, right)
+
+
 @dataclass(frozen=True, eq=False)
 class Expr:
     """An SQL expression. `alias` names it; `over` says which window its functions run over.
@@ -114,37 +119,18 @@ class Expr:
 
     def eq(self, other: Value) -> Expr:
         """Whether it is equal to another expression: SQL's ``=``."""
-        return self._with("=", other)
+        return _combined(self, "=", other)
 
-    def __add__(self, other: Value) -> Expr:
-        return self._with("+", other)
-
-    def __sub__(self, other: Value) -> Expr:
-        return self._with("-", other)
-
-    def __mul__(self, other: Value) -> Expr:
-        return self._with("*", other)
-
-    def __truediv__(self, other: Value) -> Expr:
-        return self._with("/", other)
-
-    def __lt__(self, other: Value) -> Expr:
-        return self._with("<", other)
-
-    def __le__(self, other: Value) -> Expr:
-        return self._with("<=", other)
-
-    def __gt__(self, other: Value) -> Expr:
-        return self._with(">", other)
-
-    def __ge__(self, other: Value) -> Expr:
-        return self._with(">=", other)
-
-    def __and__(self, other: Value) -> Expr:
-        return self._with("AND", other)
-
-    def __or__(self, other: Value) -> Expr:
-        return self._with("OR", other)
+    __add__ = _operator("+")
+    __sub__ = _operator("-")
+    __mul__ = _operator("*")
+    __truediv__ = _operator("/")
+    __lt__ = _operator("<")
+    __le__ = _operator("<=")
+    __gt__ = _operator(">")
+    __ge__ = _operator(">=")
+    __and__ = _operator("AND")
+    __or__ = _operator("OR")
 
     def __invert__(self) -> Expr:
         return Expr(("NOT ", _inside(self)))
@@ -157,8 +143,9 @@ class Expr:
 
     __hash__ = object.__hash__
 
-    def _with(self, operator: str, other: Value) -> Expr:
-        return Expr((_inside(self), f" {operator} ", _inside(expression(other))))
+
+def _combined(left: Expr, sign: str, right: Value) -> Expr:
+    return Expr((_inside(left), f" {sign} ", _inside(expression(right))))
 
 
 def expression(value: Value) -> Expr:

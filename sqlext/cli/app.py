@@ -8,22 +8,8 @@ from typing import Annotated
 import typer
 
 from sqlext import __version__
+from sqlext.cli import options
 from sqlext.cli.benchmarks import completed_suites, run_suites, tpc_app
-from sqlext.cli.options import (
-    BundleKind,
-    CompatOption,
-    Conf,
-    Data,
-    File,
-    Output,
-    PlanFormat,
-    Read,
-    RunFormat,
-    Sql,
-    Stage,
-    TableOrJson,
-    TextOrJson,
-)
 from sqlext.cli.pecj import pecj_app
 from sqlext.cli.settings_and_errors import completed_names
 
@@ -133,9 +119,9 @@ def examples(
 
 @app.command()
 def plan(
-    file: File = None,
-    sql: Sql = None,
-    data: Data = None,
+    file: options.File = None,
+    sql: options.Sql = None,
+    data: options.Data = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -144,20 +130,20 @@ def plan(
         ),
     ] = None,
     stage: Annotated[
-        Stage | None,
+        options.Stage | None,
         typer.Option(help="One stage, or all; by default the plan before and after the rules, and the physical plan."),
     ] = None,
-    format: Annotated[PlanFormat, typer.Option(help="How to print it.")] = PlanFormat.text,
+    format: Annotated[options.PlanFormat, typer.Option(help="How to print it.")] = options.PlanFormat.text,
     analyze: Annotated[
         bool,
         typer.Option(
             "--analyze", help="Also run the query on Spark, over the tables of --data, and show what was measured."
         ),
     ] = False,
-    output: Output = None,
-    conf: Conf = None,
-    compat: CompatOption = None,
-    read: Read = None,
+    output: options.Output = None,
+    conf: options.Conf = None,
+    compat: options.CompatOption = None,
+    read: options.Read = None,
 ) -> None:
     """Show how a statement is rewritten and what will run it. Starts no Spark, but with --analyze.
 
@@ -182,11 +168,11 @@ def plan(
 
 @app.command()
 def run(
-    file: File = None,
-    sql: Sql = None,
-    data: Data = None,
+    file: options.File = None,
+    sql: options.Sql = None,
+    data: options.Data = None,
     format: Annotated[
-        RunFormat | None,
+        options.RunFormat | None,
         typer.Option(
             help="A table of the first rows, or the whole result as csv, json (an array), jsonl (an object a line) or "
             "parquet. By default what the suffix of -o says, else a table."
@@ -199,9 +185,9 @@ def run(
         ),
     ] = None,
     limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,
-    conf: Conf = None,
-    compat: CompatOption = None,
-    read: Read = None,
+    conf: options.Conf = None,
+    compat: options.CompatOption = None,
+    read: options.Read = None,
 ) -> None:
     """Run one or more statements, separated by semicolons, on a local Spark in this process; print the last result.
 
@@ -229,10 +215,10 @@ def shell(
     sql: Annotated[
         str | None, typer.Option("-e", "--sql", metavar="SQL", help="Run this and leave, as with a pipe.")
     ] = None,
-    data: Data = None,
-    conf: Conf = None,
-    compat: CompatOption = None,
-    read: Read = None,
+    data: options.Data = None,
+    conf: options.Conf = None,
+    compat: options.CompatOption = None,
+    read: options.Read = None,
 ) -> None:
     """Type statements at a prompt, on a Spark that stays: completion, history, plans, and Ctrl-C to cancel.
 
@@ -267,7 +253,7 @@ def config(
         str | None,
         typer.Argument(metavar="NAME", help="Only settings with this in their name.", autocompletion=completed_names),
     ] = None,
-    format: Annotated[TableOrJson, typer.Option(help="How to print it.")] = TableOrJson.table,
+    format: Annotated[options.TableOrJson, typer.Option(help="How to print it.")] = options.TableOrJson.table,
 ) -> None:
     """List the settings: name, default, values, meaning, and where each can be set. Starts no Spark.
 
@@ -305,8 +291,8 @@ def errors(
 
 @app.command()
 def doctor(
-    conf: Conf = None,
-    format: Annotated[TextOrJson, typer.Option(help="How to print it.")] = TextOrJson.text,
+    conf: options.Conf = None,
+    format: Annotated[options.TextOrJson, typer.Option(help="How to print it.")] = options.TextOrJson.text,
 ) -> None:
     """Check this machine: Java, packages, memory, folders, and a Spark that it starts with the same settings as `run`.
 
@@ -333,8 +319,9 @@ def bundle(
         Path | None, typer.Option("-o", "--output", help="Write to this file or folder.", metavar="OUT")
     ] = None,
     kind: Annotated[
-        BundleKind, typer.Option(help="zip: only the operators; venv: a Python environment with all they import.")
-    ] = BundleKind.zip,
+        options.BundleKind,
+        typer.Option(help="zip: only the operators; venv: a Python environment with all they import."),
+    ] = options.BundleKind.zip,
     python: Annotated[
         Path | None,
         typer.Option(
@@ -351,9 +338,21 @@ def bundle(
       sqlext bundle --kind venv -o /tmp   (then: --archives /tmp/sqlext_environment-....tar.gz#environment
                                            --conf spark.pyspark.python=./environment/bin/python)
     """
-    from sqlext.cli.bundle import run_bundle
+    from sqlext_planner.bundle import environment_name, write_environment, write_zip, zip_name
 
-    run_bundle(output, kind, python)
+    from sqlext.cli.terminal import progress, writing
+
+    is_zip = kind == options.BundleKind.zip
+    if is_zip and python is not None:
+        raise typer.BadParameter("--python is for --kind venv: a zip of modules has no Python of its own")
+    place = Path() if output is None else output
+    target = place / (zip_name() if is_zip else environment_name()) if place.is_dir() else place
+    with writing(target), progress("Packing"):
+        if is_zip:
+            write_zip(target)
+        else:
+            write_environment(target, python)
+    typer.echo(target)
 
 
 @app.command(

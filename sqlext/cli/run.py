@@ -167,17 +167,12 @@ def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
         statement = text[place.start : place.end]
         if declares(statement):
             line = text.count("\n", 0, place.start) + 1
-            typer.echo(
-                f"not run, because the tables come from --data: line {line}: {visible(_summary(statement))}", err=True
-            )
+            words = " ".join(statement.split())
+            shown = visible(words if len(words) <= 60 else words[:57] + "...")
+            typer.echo(f"not run, because the tables come from --data: line {line}: {shown}", err=True)
         else:
             asked.append(place)
     return asked
-
-
-def _summary(statement: str) -> str:
-    words = " ".join(statement.split())
-    return words if len(words) <= 60 else words[:57] + "..."
 
 
 #: `--limit 0` collects a whole result to show it as a table: no guard against that. Times in Parquet as every reader

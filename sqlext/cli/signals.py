@@ -18,17 +18,15 @@ class StoppedError(BaseException):
         self.number = number
 
 
-class _Stop:
-    """The signal that has arrived, if any."""
-
-    number: int | None = None
+#: The signal that has arrived, if any.
+_ARRIVED: list[int] = []
 
 
 def watch_signals() -> None:
     """From now on an ending signal raises StoppedError in the main thread, once; an ignored one (nohup) stays so."""
     if threading.current_thread() is not threading.main_thread():
         return
-    _Stop.number = None
+    _ARRIVED.clear()
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -36,7 +34,7 @@ def watch_signals() -> None:
 
 def stopped_by() -> int | None:
     """The signal that has ended the command, whatever exception it caused."""
-    return _Stop.number
+    return _ARRIVED[0] if _ARRIVED else None
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -44,7 +42,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
     for other in ENDING:
         signal.signal(other, _hurry)  # nothing may interrupt the cleanup
-    _Stop.number = number
+    _ARRIVED.append(number)
     end_java()  # code that waits for Spark, or stops Spark in its `finally`, continues at once
     raise StoppedError(number)
 

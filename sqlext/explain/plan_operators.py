@@ -24,9 +24,6 @@ from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext.explain.plan_stages import PlanStages, measured_facts
 
 if TYPE_CHECKING:
-    from sqlext_planner.relational.logical_plan import LogicalPlan
-    from sqlext_planner.relational.physical_plan import PhysicalPlan
-
     from sqlext.run.pipeline import StagedPlan
 
 #: Width, in characters, of two plans side by side.

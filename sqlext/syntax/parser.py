@@ -286,22 +286,24 @@ def _blank_comments(text: str, tokens: list[Token]) -> str:
     return "".join(parts)
 
 
+#: Words that are ours if they stand beside each other.
+_TOGETHER = (
+    *(("EMIT", "AFTER"), ("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME")),
+    ("OPEN", "PRECEDING"),
+)
+
+
 def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
     """Whether a text that does not parse was meant for us, judged by its words."""
     words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens] + ["", ""]
     for at, (word, after) in enumerate(pairwise(words)):
-        if (word, after) == ("LAST", "JOIN") and words[at - 1] != "AS":
+        if ((word, after) == ("LAST", "JOIN") and words[at - 1] != "AS") or (word, after) in _TOGETHER:
             return True
         if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
             return True
         if word == "ROWS_RANGE" and (after == "BETWEEN" or {"PRECEDING", "FOLLOWING"} & set(words[at:])):
             return True
         if word == "MAXSIZE" and (after.isdigit() or after == "-"):
-            return True
-        pair = (word, after)
-        if pair == ("EMIT", "AFTER"):
-            return True
-        if pair in (("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME"), ("OPEN", "PRECEDING")):
             return True
         if word in PERIOD_TABLES and after == "(" and "PERIOD" in words[at:]:
             return True

@@ -153,12 +153,6 @@ def _having_alone(query: exp.Expr) -> bool:
     return any(select.args.get("having") and not select.args.get("group") for select in selects)
 
 
-def _adjacent_quotes(query: exp.Expr) -> bool:
-    from sqlglot import exp
-
-    return any(isinstance(node, exp.Concat) for node in query.walk())
-
-
 _LEGACY = "spark.sql.legacy."
 _REFUSED = (
     _Refused("spark.sql.ansi.enforceReservedKeywords", "false", ansi_only=True),
@@ -166,7 +160,7 @@ _REFUSED = (
     _Refused("spark.sql.parser.quotedRegexColumnNames", "false"),  # the text that we write has names in backticks
     _Refused("spark.sql.timestampType", "TIMESTAMP_LTZ"),
     _Refused(_LEGACY + "allowNegativeScaleOfDecimal", "false"),
-    _Refused(_LEGACY + "consecutiveStringLiterals.enabled", "false", _adjacent_quotes, "write one literal"),
+    _Refused(_LEGACY + "consecutiveStringLiterals.enabled", "false", _holds("Concat"), "write one literal"),
     _Refused(_LEGACY + "ctePrecedencePolicy", "CORRECTED", _nested_with, "write one WITH"),
     _Refused(_LEGACY + "inSubqueryNullability", "false", _holds("In")),
     _Refused(_LEGACY + "interval.enabled", "false"),

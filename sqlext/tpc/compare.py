@@ -27,9 +27,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlext_planner.errors import UnsupportedError
 from sqlglot import exp, parse_one
-from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.spans import span_of
 
 _not_checked = partial(UnsupportedError, condition="benchmark")
 
@@ -194,10 +194,10 @@ def reference(sql: str, columns: Sequence[str]) -> Reference:
     Raises UnsupportedError for a LIMIT that is not a number, an OFFSET, and keys of a set operation that are not its
     columns.
     """
-    query = parse_one(sql, read="sqlext")
+    query = parse_one(sql, read=SqlExt)
     limit = _limit(query)
     order = query.args.get("order")
-    body = _without_limit(sql) if limit is not None else sql.strip().rstrip(";")
+    body = sql.rstrip().rstrip(";") if limit is None else sql[: span_of(query.args["limit"]).start].rstrip()
     added: list[exp.Expr] = []
     keys = []
     for ordered in order.expressions if order is not None else ():
@@ -245,30 +245,5 @@ def _with_keys(body: str, query: exp.Expr, columns: Sequence[str], keys: Sequenc
         return f"SELECT *, {', '.join(items)} FROM (\n{body}\n) AS sqlext_answer"
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
         raise _not_checked("ORDER BY reads something that the result does not contain", help="add it to the SELECT")
-    place = _end_of_select_list(body)
+    place = span_of(query.expressions[-1]).end
     return f"{body[:place]}, {', '.join(items)}\n{body[place:]}"
-
-
-def _without_limit(sql: str) -> str:
-    """The text up to the LIMIT of the whole query."""
-    place = [token.start for token in _outer_tokens(sql) if token.token_type == TokenType.LIMIT][-1]
-    return sql[:place].rstrip()
-
-
-def _end_of_select_list(sql: str) -> int:
-    """The place before the FROM of the last SELECT outside parentheses."""
-    tokens = _outer_tokens(sql)
-    select = max(number for number, token in enumerate(tokens) if token.token_type == TokenType.SELECT)
-    return next(token.start for token in tokens[select:] if token.token_type == TokenType.FROM)
-
-
-def _outer_tokens(sql: str) -> list[Token]:
-    """The tokens outside all parentheses."""
-    depth = 0
-    outer = []
-    for token in SqlExt().tokenize(sql):
-        depth -= token.token_type == TokenType.R_PAREN
-        if depth == 0:
-            outer.append(token)
-        depth += token.token_type == TokenType.L_PAREN
-    return outer

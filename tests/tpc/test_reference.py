@@ -44,7 +44,7 @@ def test_a_key_computed_from_the_result() -> None:
 
 def test_a_key_that_only_the_select_can_compute() -> None:
     asked = reference("WITH w AS (SELECT 1 FROM u) SELECT a FROM t ORDER BY z DESC", ["a"])
-    assert asked.sql == "WITH w AS (SELECT 1 FROM u) SELECT a , z AS sqlext_key_0\nFROM t ORDER BY z DESC"
+    assert asked.sql == "WITH w AS (SELECT 1 FROM u) SELECT a, z AS sqlext_key_0\n FROM t ORDER BY z DESC"
     assert asked.keys == (OrderKey(1, True, False),)
 
 
