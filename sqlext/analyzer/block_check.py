@@ -254,11 +254,7 @@ def _windows(node: exp.Select) -> list[exp.Window]:
 
 
 def _surrogate(
-    context: Context,
-    node: exp.Select,
-    env: Env,
-    relations: str,
-    edits: Sequence[tuple[Span, str]],
+    context: Context, node: exp.Select, env: Env, relations: str, edits: Sequence[tuple[Span, str]]
 ) -> _SlicedText:
     """The block as a plain Spark query over `relations`."""
     text = _SlicedText(context, [], [])

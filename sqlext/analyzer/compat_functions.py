@@ -13,13 +13,7 @@ from sqlext.syntax.spans import unsupported
 from sqlext.syntax.sql_settings import SqlSettings, string_literal
 
 #: Names of types that Spark does not know.
-TYPE_NAMES = {
-    "bool": "boolean",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "varchar": "string",
-}
+TYPE_NAMES = {"bool": "boolean", "int16": "smallint", "int32": "int", "int64": "bigint", "varchar": "string"}
 
 #: The same function under another name; identity(x) is x.
 RENAMED = {
@@ -33,13 +27,11 @@ RENAMED = {
 }
 
 #: Casts to a number, written as functions: for a timestamp they give milliseconds, where Spark gives seconds.
-NUMERIC_CASTS = frozenset(
-    ("tinyint", "smallint", "int", "bigint", "int16", "int32", "int64", "float", "double"),
-)
+NUMERIC_CASTS = frozenset(("tinyint", "smallint", "int", "bigint", "int16", "int32", "int64", "float", "double"))
 
 #: Calendar functions, which read a bigint as milliseconds since 1970.
 CALENDAR = frozenset(
-    ("year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "week", "weekofyear", "hour", "minute", "second"),
+    ("year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "week", "weekofyear", "hour", "minute", "second")
 )
 
 #: (name, number of arguments) -> a Spark expression of the arguments.
@@ -93,26 +85,14 @@ def split_template(name: str, delimiters: list[str], settings: SqlSettings) -> s
     return f"transform(filter({parts}, p -> size(split(p, {rest[0]})) > 1), p -> split(p, {rest[0]})[{piece}])"
 
 
-_LETTERS = {
-    "Y": "yyyy",
-    "y": "yy",
-    "m": "MM",
-    "d": "dd",
-    "H": "HH",
-    "I": "hh",
-    "M": "mm",
-    "S": "ss",
-    "p": "a",
-    "j": "DDD",
-    "F": "yyyy-MM-dd",
-    "T": "HH:mm:ss",
-    "R": "HH:mm",
-    "B": "MMMM",
-    "b": "MMM",
-    "A": "EEEE",
-    "a": "EEE",
-    "%": "%",
-}
+#: The letters of Spark's patterns for those of C.
+_LETTERS = dict(
+    pair.split("=")
+    for pair in """
+        Y=yyyy y=yy m=MM d=dd H=HH I=hh M=mm S=ss p=a j=DDD F=yyyy-MM-dd T=HH:mm:ss R=HH:mm B=MMMM b=MMM A=EEEE
+        a=EEE %=%
+    """.split()  # noqa: SIM905 - a table
+)
 
 
 def datetime_pattern(text: str, span: Span) -> str:

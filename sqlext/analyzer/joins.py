@@ -60,11 +60,7 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
     sides = _JoinedRelations(
-        context,
-        left,
-        right,
-        ExpressionBuilder(context, right[1], env),
-        ExpressionBuilder(context, both, env),
+        context, left, right, ExpressionBuilder(context, right[1], env), ExpressionBuilder(context, both, env)
     )
     order, descending = _order_key(sides, node)
     match = _last_match(sides, node.args["on"], order, descending=descending)

@@ -103,11 +103,7 @@ def ordering(
 
 
 def _of_result(
-    item: exp.Ordered,
-    order: exp.Order,
-    outputs: Sequence[NamedExpr],
-    names: Sequence[str],
-    builder: ExpressionBuilder,
+    item: exp.Ordered, order: exp.Order, outputs: Sequence[NamedExpr], names: Sequence[str], builder: ExpressionBuilder
 ) -> Expression:
     """A key of a SELECT DISTINCT: an item of the select list, or an expression over the result's columns."""
     expression = builder.build(item.this)

@@ -10,13 +10,7 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
-from sqlext_planner.periods.predicates import (
-    AllenRelation,
-    Amount,
-    Period,
-    PeriodPredicate,
-    allen_names,
-)
+from sqlext_planner.periods.predicates import AllenRelation, Amount, Period, PeriodPredicate, allen_names
 from sqlext_planner.periods.relation_sets import ALLEN
 from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
@@ -24,13 +18,7 @@ from sqlglot import exp
 from sqlext.analyzer.amounts import amount
 from sqlext.analyzer.context import suggest
 from sqlext.analyzer.period_operands import Operand, operand
-from sqlext.syntax.calls import (
-    WRITTEN,
-    allen_relation_names,
-    compares_allen_relation,
-    is_period_call,
-    nearest_function,
-)
+from sqlext.syntax.calls import WRITTEN, allen_relation_names, compares_allen_relation, is_period_call, nearest_function
 from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
 from sqlext.syntax.spans import mistake, span_of
 

@@ -126,11 +126,13 @@ class Select(WrittenQuery):
 
     def _block(self, windows: Sequence[tuple[Window, str]]) -> SelectScope:
         names = {id(window): name for window, name in windows}
-        computed = self._computed(self._expressions(), windows)
-        if computed is None:
-            return SelectScope({}, names, self.default_window)
+        source, default = self.relations[0].source, self.default_window
+        made = [window for window, _ in windows]
+        computed = ComputedColumns(self.runner, source, self._expressions(), made, names, default)
+        if len(self.relations) > 1 or not computed.columns:  # over a join nothing can be computed beforehand
+            return SelectScope({}, names, default)
         columns = {id(column): name for name, column in computed.columns.items()}
-        return SelectScope(columns, names, self.default_window, computed.opened)
+        return SelectScope(columns, names, default, computed.opened)
 
     def _write_items(self, writer: Writer) -> None:
         for number, item in enumerate((Expr(("*",)),) if self.items is None else self.items):
@@ -173,16 +175,6 @@ class Select(WrittenQuery):
     def _expressions(self) -> tuple[Expr, ...]:
         """The expressions over the rows of FROM, but not those in conditions of joins and in windows."""
         return (*(self.items or ()), *(self.keys or ()), *self.conditions, *self.group_conditions, *self.order)
-
-    def _computed(self, items: Sequence[Expr], windows: Sequence[tuple[Window, str]]) -> ComputedColumns | None:
-        """The computed Columns of the block; None without any, and over a join."""
-        if len(self.relations) > 1:
-            return None
-        names = {id(window): name for window, name in windows}
-        found = ComputedColumns(
-            self.runner, self.relations[0].source, items, [item for item, _ in windows], names, self.default_window
-        )
-        return found if found.columns else None
 
 
 def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: str, argument: str) -> None:

@@ -355,12 +355,9 @@ def bundle(
     typer.echo(target)
 
 
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def bench(
-    context: typer.Context,
-    suite: Annotated[str | None, typer.Argument(autocompletion=completed_suites)] = None,
+    context: typer.Context, suite: Annotated[str | None, typer.Argument(autocompletion=completed_suites)] = None
 ) -> None:
     """In a clone of the project: compare with native Spark and DuckDB, as `python -m benchmarks` does."""
     run_suites([*([] if suite is None else [suite]), *context.args])

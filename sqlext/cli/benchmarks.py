@@ -16,8 +16,7 @@ import sqlext
 from sqlext.cli.options import Output, TextOrJson
 
 _Queries = Annotated[
-    str | None,
-    typer.Option(help="Numbers of the queries, as in 3,5 or 1-9; by default all of them.", metavar="3,5"),
+    str | None, typer.Option(help="Numbers of the queries, as in 3,5 or 1-9; by default all of them.", metavar="3,5")
 ]
 _Scale = Annotated[
     float | None,
@@ -64,8 +63,7 @@ def tpc_app(name: str, title: str) -> typer.Typer:
     def generate(
         scale: _Scale = None,
         data: Annotated[
-            Path | None,
-            typer.Option(help="Folder for the tables; by default the one in the cache.", metavar="DIR"),
+            Path | None, typer.Option(help="Folder for the tables; by default the one in the cache.", metavar="DIR")
         ] = None,
     ) -> None:
         from sqlext.cli.tpc_commands import run_generate

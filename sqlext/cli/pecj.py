@@ -55,8 +55,7 @@ def replay(
         int | None, typer.Option(help="Instead of --time: so many rows a second, in the order of the file.")
     ] = None,
     delay: Annotated[
-        str | None,
-        typer.Option(help="Instead of --arrival: random delays up to this.", metavar="uniform:TIME"),
+        str | None, typer.Option(help="Instead of --arrival: random delays up to this.", metavar="uniform:TIME")
     ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of the delays; equal seeds give equal delays. 0: those of PECJ's loader.", min=0)

@@ -177,10 +177,7 @@ def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
 
 #: `--limit 0` collects a whole result to show it as a table: no guard against that. Times in Parquet as every reader
 #: knows them, with statistics; Spark's default is the older INT96, which has none.
-_DEFAULTS = {
-    "spark.driver.maxResultSize": "0",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-}
+_DEFAULTS = {"spark.driver.maxResultSize": "0", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 
 
 def open_session(conf: Sequence[str], compat: str | None) -> Session:

@@ -182,10 +182,7 @@ def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
     lowered = plan_physical(Optimizer().optimize(item.ends).final, config)
     ends = lowered.execute(ExecutionContext(spark, config))
     counts = ends.selectExpr(*(f"{sql} AS {name}" for name, sql in item.counts.items())).collect()[0]
-    notes = [
-        f"{counts['dropped']:,} empty or reversed",
-        f"{counts['unknown']:,} with an end that is NULL",
-    ]
+    notes = [f"{counts['dropped']:,} empty or reversed", f"{counts['unknown']:,} with an end that is NULL"]
     what = "stop the job" if item.empty == "error" and counts["dropped"] else item.effect
     text = f"{item.period}: of {rows_text(counts['rows'])}, {' and '.join(notes)} {what}"
     return text + (f"; {counts['points']:,} are one instant" if item.empty == "point" else "")

@@ -193,10 +193,7 @@ def run_to_end(
         raise endless(stream, f"this stream ({source}) has no end")
     assert plan.physical is not None
     remember(plan.physical, context.observed)
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlext-analyze-") as folder,
-        settings_changed(context.spark, _BATCHES),
-    ):
+    with tempfile.TemporaryDirectory(prefix="sqlext-analyze-") as folder, settings_changed(context.spark, _BATCHES):
         writer = frame.observe(name, count(lit(1)).alias("rows")).writeStream.format("noop")
         query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
         query.awaitTermination()

@@ -20,7 +20,7 @@ from sqlext_planner.errors import AnalysisError, ConfigurationError, Span
 
 from sqlext.cli.plan import DEFAULT_STAGES
 from sqlext.cli.run import chosen_format, errors_in
-from sqlext.cli.shell.completion import Argument, CommandWords
+from sqlext.cli.shell.completion import Argument
 from sqlext.cli.shell.help import functions_drawn, topic_drawn, topics_drawn
 from sqlext.cli.shell.results import lines_drawn, listing_drawn
 from sqlext.cli.shell.state import LeaveError, Shell
@@ -58,9 +58,9 @@ def run_command(shell: Shell, text: str) -> None:
     chosen.run(shell, argument if chosen.argument in ("sql", "file") else argument.rstrip(";").rstrip())
 
 
-def command_words() -> list[CommandWords]:
-    """The commands, for completion."""
-    return [CommandWords(name, command.argument, command.meaning) for command in COMMANDS for name in command.names]
+def command_words() -> dict[str, tuple[Argument, str]]:
+    """What the argument of each command is and what it does, for completion."""
+    return {name: (command.argument, command.meaning) for command in COMMANDS for name in command.names}
 
 
 def _help(shell: Shell, argument: str) -> None:

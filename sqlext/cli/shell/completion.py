@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
@@ -35,23 +34,18 @@ _MOST_TABLES = 20
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True)
-class CommandWords:
-    """A command for completion: its name with the backslash, what its argument is, one line about it."""
-
-    name: str
-    argument: Argument
-    meaning: str
-
-
 class ShellCompleter(Completer):
     """Completes what is typed; asks only `tables`, which remembers, and `more_functions`: names that Spark has."""
 
     def __init__(
-        self, tables: KnownTables, commands: Sequence[CommandWords], more_functions: Callable[[], Sequence[str]]
+        self,
+        tables: KnownTables,
+        commands: Mapping[str, tuple[Argument, str]],
+        more_functions: Callable[[], Sequence[str]],
     ) -> None:
         self._tables, self._more_functions = tables, more_functions
-        self._commands = {command.name: command for command in commands}
+        #: What the argument of each command is, and one line about it.
+        self._commands = commands
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -73,12 +67,11 @@ class ShellCompleter(Completer):
     def _of_command(self, typed: str, after: str, event: CompleteEvent) -> Iterator[Completion]:
         name, blank, argument = typed.partition(" ")
         if not blank:
-            for command in self._commands.values():
-                if command.name.startswith(name):
-                    yield Completion(command.name, -len(name), display_meta=command.meaning)
+            for command, (_, meaning) in self._commands.items():
+                if command.startswith(name):
+                    yield Completion(command, -len(name), display_meta=meaning)
             return
-        known = self._commands.get(name)
-        kind: Argument = known.argument if known is not None else "none"
+        kind, _ = self._commands.get(name, ("none", ""))
         argument = argument.lstrip()
         match kind:
             case "sql":

@@ -169,10 +169,7 @@ class KnownTables:
     """
 
     def __init__(
-        self,
-        files: Catalog | None,
-        spark: Callable[[], Catalog | None],
-        offered: Callable[[], tuple[str, ...]] = tuple,
+        self, files: Catalog | None, spark: Callable[[], Catalog | None], offered: Callable[[], tuple[str, ...]] = tuple
     ) -> None:
         self._files, self._spark, self._offered = files, spark, offered
         self._known: dict[str, TableInfo | None] = {}
