@@ -34,29 +34,22 @@ _wrong_arguments = partial(mistake, "function-arguments")
 
 Scalar = int | float | str | bool | None
 
-#: What functions of other systems are called here.
-_ELSEWHERE = {
-    "any_match": "bool_or",
-    "all_match": "bool_and",
-    "approx_distinct": "approx_count_distinct",
-    "arg_max": "max_by",
-    "arg_min": "min_by",
-    "argmax": "max_by",
-    "argmin": "min_by",
-    "array_concat_agg": "collect_list",
-    "bool_any": "bool_or",
-    "count_distinct": "distinct_count",
-    "countif": "count_if",
-    "group_array": "collect_list",
-    "group_concat": "listagg",
-    "list": "collect_list",
-    "logical_and": "bool_and",
-    "logical_or": "bool_or",
-    "quantile": "percentile",
-    "stdev": "stddev",
-    "sumif": "sum_where",
-    "uniq": "distinct_count",
+#: What functions have as names in other systems, by what they are called here.
+_OTHER_NAMES = {
+    "bool_or": "any_match bool_any logical_or",
+    "bool_and": "all_match logical_and",
+    "approx_count_distinct": "approx_distinct",
+    "max_by": "arg_max argmax",
+    "min_by": "arg_min argmin",
+    "collect_list": "array_concat_agg group_array list",
+    "distinct_count": "count_distinct uniq",
+    "count_if": "countif",
+    "listagg": "group_concat",
+    "percentile": "quantile",
+    "stddev": "stdev",
+    "sum_where": "sumif",
 }
+_ELSEWHERE = {name: own for own, names in _OTHER_NAMES.items() for name in names.split()}
 #: Types of numbers, each wider than those before it.
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
 

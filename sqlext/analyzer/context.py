@@ -144,8 +144,8 @@ class Scope:
                 nearest = suggest(".".join(parts[:-1]), (table.split(".")[-1] for table in tables))
                 hint = f"did you mean '{nearest}.{parts[-1]}'?" if nearest else f"tables here: {', '.join(tables)}"
                 return mistake("unknown-table", span, f"table '{'.'.join(parts[:-1])}' not found in FROM", hint)
-        nearest = suggest(parts[-1], (item.name for item in self.columns))
-        hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
+        names = (item.name for item in self.columns)
+        hint = did_you_mean(parts[-1], names, _listing(item.name for item in self.star()))
         return mistake("unknown-column", span, f"column '{name}' not found", hint)
 
     def left_first(self) -> Scope:
@@ -201,6 +201,12 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
     known = {candidate.lower(): candidate for candidate in candidates}
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return known[near[0]] if near else None
+
+
+def did_you_mean(name: str, candidates: Iterable[str], otherwise: str) -> str:
+    """A hint at the candidate that was meant; `otherwise` if none is close."""
+    nearest = suggest(name, candidates)
+    return f"did you mean '{nearest}'?" if nearest else otherwise
 
 
 def suggestions(name: str, candidates: Iterable[str]) -> list[str]:

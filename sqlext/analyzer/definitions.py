@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import call_forms
 from sqlext.analyzer.amounts import INTEGER, LARGEST, NO_BOUND, frame_amount, refuse_uneven, whole_number
-from sqlext.analyzer.context import ComputedNames, Context, Env, Scope, suggest
+from sqlext.analyzer.context import ComputedNames, Context, Env, Scope, did_you_mean
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, own_nodes
 from sqlext.analyzer.ordering import sort_key
@@ -310,11 +310,8 @@ class Definitions:
         if found is not None:
             return found
         names = [node.this.name for node in self._named.values()]
-        nearest = suggest(name.name, names)
-        if nearest:
-            hint = f"did you mean '{nearest}'?"
-        else:
-            hint = f"windows here: {', '.join(names)}" if names else f"add WINDOW {name.name} AS (...) at the end"
+        known = f"windows here: {', '.join(names)}" if names else f"add WINDOW {name.name} AS (...) at the end"
+        hint = did_you_mean(name.name, names, known)
         raise mistake("unknown-window", name, f"window '{name.name}' not found", hint)
 
     def _locate(self, call: exp.Window) -> tuple[str, str, exp.Window]:

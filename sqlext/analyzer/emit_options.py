@@ -13,7 +13,7 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import time_of
-from sqlext.analyzer.context import Context, suggest
+from sqlext.analyzer.context import Context, did_you_mean
 from sqlext.analyzer.items import Item
 from sqlext.syntax.nodes import EmitClause
 from sqlext.syntax.spans import mistake, span_of, unsupported
@@ -68,11 +68,10 @@ def _estimator(clause: EmitClause, *, rows: bool) -> str:
     name = str(node.name).lower()
     usable = row_estimators() if rows else stream_estimators()
     if name not in estimator_docs():
-        nearest = suggest(name, usable)
         raise _mistake(
             node,
             f"there is no estimator '{node.name}'",
-            f"did you mean '{nearest}'?" if nearest else f"use one of {', '.join(usable)}",
+            did_you_mean(name, usable, f"use one of {', '.join(usable)}"),
         )
     if name not in usable and rows:
         raise unsupported(

@@ -54,8 +54,8 @@ class ExpressionBuilder:
     """Builds expressions over `scope`.
 
     `replace` may return an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
-    select items that later items may name (lateral column aliases). `outer` are the scopes of the queries around this
-    one, innermost first, for names that mean nothing in its own. `is_filter`: for the condition of WHERE or HAVING;
+    select items that later items may name (lateral column aliases). Names that mean nothing in it are looked up in the
+    scopes of the queries around this one (`context.outer`). `is_filter`: for the condition of WHERE or HAVING;
     `is_condition`: also for that of ON, where logic gets a form (forms.py).
     """
 
@@ -66,11 +66,6 @@ class ExpressionBuilder:
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     is_filter: bool = False
     is_condition: bool = False
-
-    @property
-    def outer(self) -> tuple[Scope, ...]:
-        """The scopes of the queries around this one, innermost first."""
-        return self.context.outer
 
     def build(self, node: exp.Expr) -> Expression:
         """The expression for `node`. Raises AnalysisError for a name that means nothing."""
@@ -136,7 +131,7 @@ class ExpressionBuilder:
         alias = self.aliases.get(self.context.fold(parts[0]))
         if alias is not None:
             return inlined(alias, node), len(parts) - 1
-        for scope in self.outer:
+        for scope in self.context.outer:
             match = scope.find(parts, span)
             if match is not None:
                 return match.visible.column, len(parts) - match.parts
@@ -282,7 +277,7 @@ class ExpressionBuilder:
         if node.is_star:
             return None
         parts = tuple(part.name for part in node.parts)
-        for scope in (self.scope, *self.outer):
+        for scope in (self.scope, *self.context.outer):
             match = scope.find(parts, span_of(node))
             if match is None and scope is self.scope and is_literal_function(parts):
                 return LITERAL_FUNCTIONS[parts[0].lower()][0]

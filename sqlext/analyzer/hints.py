@@ -14,7 +14,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Hint, Limit, Project, Sort
 from sqlglot import exp
 
-from sqlext.analyzer.context import Analyzed, Context, Scope, suggest
+from sqlext.analyzer.context import Analyzed, Context, Scope, did_you_mean
 from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN, HintCall, HintParameter
 from sqlext.syntax.spans import has_place, mistake, span_of, unsupported
 
@@ -152,12 +152,11 @@ def _umjoin(hint: HintCall, relations: dict[str, str]) -> UMJoinHint:
 
 
 def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> SqlExtError:
-    nearest = suggest(item.name, list(relations))
     return mistake(
         "malformed-hint",
         item,
         f"'{item.name}' in the hint {hint.name} is not a relation of this FROM",
-        f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
+        did_you_mean(item.name, relations, f"relations here: {', '.join(relations)}"),
     ).about_hint()
 
 

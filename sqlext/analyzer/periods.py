@@ -16,7 +16,7 @@ from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
-from sqlext.analyzer.context import suggest
+from sqlext.analyzer.context import did_you_mean, suggest
 from sqlext.analyzer.period_operands import Operand, operand
 from sqlext.syntax.calls import WRITTEN, allen_relation_names, compares_allen_relation, is_period_call, nearest_function
 from sqlext.syntax.nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
@@ -228,12 +228,11 @@ def _set(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
     call, names = found
     for item in names:
         if item.name not in ALLEN:
-            near = suggest(item.name.replace(" ", "_"), ALLEN)
             raise mistake(
                 "unknown-function",
                 item,
                 f"unknown relation of periods: '{item.name}'",
-                f"did you mean '{near}'?" if near else f"relations: {', '.join(ALLEN)}",
+                did_you_mean(item.name.replace(" ", "_"), ALLEN, f"relations: {', '.join(ALLEN)}"),
             )
     relation = _allen_relation(builder, call)
     span = span_of(node)

@@ -13,7 +13,7 @@ from sqlext_planner.relational.physical_plan import quoted
 from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
-from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, free_name, suggest
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, did_you_mean, free_name
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
 from sqlext.syntax.nodes import PeriodTable
@@ -125,10 +125,8 @@ def _known_tables(context: Context, name: str, env: Env) -> str | None:
         known = list(env)
         if not known:
             return None
-    nearest = suggest(name, known)
-    if nearest:
-        return f"did you mean '{nearest}'?"
-    return f"tables here: {', '.join(known[:12])}" if known else "no table is known: register one, or give --data DIR"
+    listed = f"tables here: {', '.join(known[:12])}" if known else "no table is known: register one, or give --data DIR"
+    return did_you_mean(name, known, listed)
 
 
 def _name_span(node: exp.Table) -> Span:

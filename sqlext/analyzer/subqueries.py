@@ -222,8 +222,9 @@ def _block_edits(
     """What has to change below a query: references to columns that none of the scopes inside it resolves, and period
     predicates. `inner` are the scopes of the text's own queries around this one, innermost first."""
     env = context.parts.ctes(context, node, env)
-    for cte in _ctes_with_predicates(node):
-        yield from _block_edits(context, cte, env, (), builder)
+    for cte in node.args["with_"].expressions if node.args.get("with_") is not None else ():
+        if any(map(is_period_predicate, cte.this.walk())):  # it sees no columns but its own
+            yield from _block_edits(context, cte.this, env, (), builder)
     if isinstance(node, exp.SetOperation):
         yield from _block_edits(context, node.this, env, inner, builder)
         yield from _block_edits(context, node.expression, env, inner, builder)
@@ -233,7 +234,7 @@ def _block_edits(
         return
     if not isinstance(node, exp.Select):
         return
-    seeing = replace(context.inside(*inner, builder.scope, *builder.outer), join_scopes={})
+    seeing = replace(context.inside(*inner, builder.scope, *builder.context.outer), join_scopes={})
     scope = joins.from_clause(seeing, node, env)[1] + _generated(context, node)
     text = _ClauseText(context, env, (scope, *inner), builder)
     yield from _from_edits(text, inner, seeing.join_scopes or {}, node)
@@ -254,14 +255,6 @@ def _clauses(node: exp.Select, *keys: str) -> list[exp.Expr]:
         value = node.args.get(key)
         found += value if isinstance(value, list) else [value] if value is not None else []
     return found
-
-
-def _ctes_with_predicates(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The CTEs of a query that hold period predicates; they see no columns but their own."""
-    with_ = node.args.get("with_")
-    for cte in with_.expressions if with_ is not None else []:
-        if any(map(is_period_predicate, cte.this.walk())):
-            yield cte.this
 
 
 def _from_edits(
@@ -355,7 +348,7 @@ class _ClauseText:
         inner_builder = replace(
             builder,
             scope=self.scopes[0],
-            context=builder.context.inside(*self.scopes[1:], builder.scope, *builder.outer),
+            context=builder.context.inside(*self.scopes[1:], builder.scope, *builder.context.outer),
             aliases={},
         )
         return _with_names(inner_builder, node, self._explains)

@@ -41,13 +41,15 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> SubqueryExpression |
     if not isinstance(node, (exp.Not, exp.Exists, exp.In, exp.Subquery)) or builder.context.looks_ahead:
         return None
     form = _form(node)
-    if form is None or (builder.aliases and builder.outer):  # text decides whether an alias or an outer column is meant
+    if form is None or (
+        builder.aliases and builder.context.outer
+    ):  # text decides whether an alias or an outer column is meant
         return None
     names = builder.context.names
     taken = set(names.taken)
     try:
         plan = builder.context.parts.subquery(
-            builder.context.inside(builder.scope, *builder.outer), form.query, builder.env
+            builder.context.inside(builder.scope, *builder.context.outer), form.query, builder.env
         ).plan
         relation = names.unique(_RELATIONS[form.kind])
     except (SqlExtError, NoPlaceError, RecursionError) as cause:

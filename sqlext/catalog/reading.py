@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -216,34 +215,26 @@ def _has_data(spark: SparkSession, folder: str, name: str) -> bool:
     return any(format_of(file) is not None for file in file_names(spark, f"{folder}/{name}", _LOOKED_AT))
 
 
-@dataclass(frozen=True)
-class Scheme:
-    """A scheme of URIs: the package with its file system (None: Spark has it), and how to give credentials."""
-
-    package: str | None
-    credentials: str
-
-
 _AZURE = (
     "set spark.hadoop.fs.azure.account.key.ACCOUNT.dfs.core.windows.net, or fs.azure.account.auth.type and its keys"
 )
-SCHEMES = {
-    "s3a": Scheme(
+_KERBEROS = "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"
+#: The schemes of URIs: the package with the file system of each (None: Spark has it), and how to give credentials.
+SCHEMES: dict[str, tuple[str | None, str]] = {
+    "s3a": (
         "hadoop-aws",
         "set spark.hadoop.fs.s3a.access.key and spark.hadoop.fs.s3a.secret.key, or AWS_ACCESS_KEY_ID and "
         "AWS_SECRET_ACCESS_KEY, or spark.hadoop.fs.s3a.aws.credentials.provider",
     ),
-    "gs": Scheme(
+    "gs": (
         "hadoop-gcp",
         "set spark.hadoop.fs.gs.auth.type and spark.hadoop.fs.gs.auth.service.account.json.keyfile, or "
         "GOOGLE_APPLICATION_CREDENTIALS",
     ),
-    "abfss": Scheme("hadoop-azure", _AZURE),
-    "abfs": Scheme("hadoop-azure", _AZURE),
-    "wasbs": Scheme("hadoop-azure", "set spark.hadoop.fs.azure.account.key.ACCOUNT.blob.core.windows.net"),
-    "hdfs": Scheme(None, "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"),
-    "webhdfs": Scheme(None, "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"),
-    "viewfs": Scheme(None, "log in with kinit, or set spark.kerberos.principal and spark.kerberos.keytab"),
+    "abfss": ("hadoop-azure", _AZURE),
+    "abfs": ("hadoop-azure", _AZURE),
+    "wasbs": ("hadoop-azure", "set spark.hadoop.fs.azure.account.key.ACCOUNT.blob.core.windows.net"),
+    **dict.fromkeys(("hdfs", "webhdfs", "viewfs"), (None, _KERBEROS)),
 }
 #: Other names of what Hadoop calls otherwise.
 _MEANT = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "adl": "abfss", "wasb": "wasbs"}
@@ -291,18 +282,18 @@ def data_errors(spark: SparkSession, path: str) -> Iterator[None]:
 def explained(path: str, text: str, version: str) -> tuple[str, str]:
     """What an error of Spark about a path or URI means, and what to do. `version` is Spark's."""
     name = path.partition(":")[0].lower() if ":/" in path else "file"
-    scheme = SCHEMES.get(name)
+    package, credentials = SCHEMES.get(name, (None, "check who may read it"))
     if "No FileSystem for scheme" in text:
         return f"Spark has no file system for '{name}:' ('{path}')", _meant(name)
     missing = _MISSING_CLASS.search(text)
-    if missing is not None and scheme is not None and scheme.package is not None:
+    if missing is not None and package is not None:
         return (
             f"Spark has no file system for '{name}:' here ('{path}'): class {missing[1]} is missing",
-            f"start Spark with spark.jars.packages=org.apache.hadoop:{scheme.package}:VERSION; the version is that of "
+            f"start Spark with spark.jars.packages=org.apache.hadoop:{package}:VERSION; the version is that of "
             "hadoop-client-api among Spark's jars",
         )
     for pattern, what, help in (
-        (_REFUSED, "may not be read", scheme.credentials if scheme is not None else "check who may read it"),
+        (_REFUSED, "may not be read", credentials),
         (_UNREACHABLE, "cannot be reached", "check the host in the URI, and the network"),
         (_NO_HOST, "names no host", f"write {name}://HOST:PORT/folder"),
     ):

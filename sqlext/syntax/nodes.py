@@ -220,8 +220,7 @@ def _frame_sql(generator: SparkGenerator, spec: FrameSpec) -> str:
 
 
 def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
-    base = ("alias",) if window.args.get("alias") else ()
-    words = [generator.sql(window, key) for key in base]
+    words = [generator.sql(window, "alias")]
     by_name = " BY NAME" if window.args.get("by_name") else ""
     words.append(f"UNION {generator.expressions(window, key='union', flat=True)}{by_name}")
     words.append(generator.partition_by_sql(window))

@@ -107,10 +107,9 @@ def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
         return node
     start = parser._tokens[max(index, 0)].start
     if isinstance(left, exp.Expr):
-        try:
-            start = span_of(left).start
-        except NoPlaceError:
+        if not has_place(left):
             return node
+        start = span_of(left).start
     meta = node.meta
     end = parser._prev.end + 1
     if "span" not in meta:
