@@ -8,13 +8,12 @@ ended it, 141 if the reader of its output has gone (SIGPIPE), as in the shell fo
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 __all__ = ["main"]
-
-_SIGPIPE = 13
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -29,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # `sqlext run ... | head`: the reader has what it wanted
-        code = _no_more_output(128 + _SIGPIPE)
+        code = _no_more_output(128 + signal.SIGPIPE)
     except OSError as error:  # standard output is a file on a full disk
         print(f"standard output cannot be written: {error.strerror}", file=sys.stderr)
         code = _no_more_output(1)

@@ -13,10 +13,6 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 class StoppedError(BaseException):
     """A signal has ended the command; not an Exception, so that no handler treats it as a failure."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by signal {number}")
-        self.number = number
-
 
 #: The signal that has arrived, if any.
 _ARRIVED: list[int] = []
@@ -44,7 +40,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
         signal.signal(other, _hurry)  # nothing may interrupt the cleanup
     _ARRIVED.append(number)
     end_java()  # code that waits for Spark, or stops Spark in its `finally`, continues at once
-    raise StoppedError(number)
+    raise StoppedError(f"stopped by signal {number}")
 
 
 def _hurry(number: int, frame: FrameType | None) -> None:

@@ -18,6 +18,7 @@ relation with PARTITION BY or PERIOD behind it.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from sqlext_operators.interval_join.relations import PeriodRelation
@@ -125,19 +126,23 @@ class PeriodParser(BaseParser):
 
     def _open_inside(self) -> bool:
         """Whether OPEN follows an end of the PERIOD( here."""
+        for ahead in self._inside():
+            ends = self._token_type(ahead + 1) in (TokenType.R_PAREN, TokenType.COMMA) or self._word(ahead + 1) == "BY"
+            stands_alone = self._token_type(ahead - 1) in (TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT)
+            if self._word(ahead) == "OPEN" and ends and not stands_alone:
+                return True
+        return False
+
+    def _inside(self) -> Iterator[int]:
+        """How far ahead the tokens are between the parentheses that follow the next token, but not in inner ones."""
         depth, ahead = 0, 1
         while (kind := self._token_type(ahead)) is not None:
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
             if depth == 0:
-                return False
-            closes = (
-                self._token_type(ahead + 1) in (TokenType.R_PAREN, TokenType.COMMA) or self._word(ahead + 1) == "BY"
-            )
-            stands_alone = self._token_type(ahead - 1) in (TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT)
-            if depth == 1 and self._word(ahead) == "OPEN" and closes and not stands_alone:
-                return True
+                return
+            if depth == 1:
+                yield ahead
             ahead += 1
-        return False
 
     def _parse_period_end(self) -> Any:
         """(the end, whether it is OPEN, what comes after BY); None for nothing."""
@@ -323,16 +328,12 @@ class PeriodTableParser(PeriodParser):
         """Whether an operation over periods comes next."""
         if self._word(0) not in PERIOD_TABLES or self._token_type(1) != TokenType.L_PAREN or self._word(2) == "TABLE":
             return False
-        depth, ahead = 0, 1
-        while (kind := self._token_type(ahead)) is not None:
-            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
-            if depth == 0:
-                return False
-            at_clause = kind == TokenType.PARTITION_BY or self._period_ahead(ahead)
-            if depth == 1 and ahead > 2 and self._token_type(ahead - 1) != TokenType.COMMA and at_clause:
-                return True
-            ahead += 1
-        return False
+        return any(
+            ahead > 2
+            and self._token_type(ahead - 1) != TokenType.COMMA
+            and (self._token_type(ahead) == TokenType.PARTITION_BY or self._period_ahead(ahead))
+            for ahead in self._inside()
+        )
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         """Inside an operation, PERIOD (a, b) is no alias with names of columns."""
