@@ -341,7 +341,8 @@ class Session:
         """The settings given to this Session, over those set in the Spark session."""
         if self._config is not None:
             return self._config
-        return Config.from_mapping({key: given[key] for key in _KEYS if key in given} | self._settings)
+        chosen = {key: given[key] for key in _KEYS if key in given} | self._settings
+        return Config.from_mapping(chosen) if chosen else Config()
 
     @contextmanager
     def _bound(

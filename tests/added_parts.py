@@ -32,10 +32,15 @@ FUNCTIONS["added_sum"] = WindowFunction(
 TWINS["added_sum"] = TWINS["sum"]
 
 # What follows reads the tables.
-from sqlext_planner.batches import BATCHES, Batch, Once, Optimizer  # noqa: E402
+from sqlext_planner.batches import BATCHES  # noqa: E402
 from sqlext_planner.config import Config  # noqa: E402
 from sqlext_planner.expressions.nodes import Literal  # noqa: E402
-from sqlext_planner.optimizer.executor import rule  # noqa: E402
+from sqlext_planner.optimizer.executor import (  # noqa: E402
+    Batch,
+    Once,
+    RuleExecutor,
+    rule,
+)
 from sqlext_planner.relational.logical_plan import LogicalPlan  # noqa: E402
 from sqlext_planner.relational.nodes import Filter  # noqa: E402
 
@@ -106,8 +111,8 @@ def window_function() -> dict[str, Any]:
 def optimizer_rule() -> dict[str, Any]:
     logical = planned("SELECT k FROM a WHERE true").analyzed
     assert logical is not None
-    before = Optimizer().optimize(logical).final
-    after = Optimizer((*BATCHES, Batch("Added", Once, (drop_true_filter,)))).optimize(logical).final
+    before = RuleExecutor(BATCHES).optimize(logical).final
+    after = RuleExecutor((*BATCHES, Batch("Added", Once, (drop_true_filter,)))).optimize(logical).final
     return {"before": len(before.collect(Filter)), "after": len(after.collect(Filter))}
 
 

@@ -1,10 +1,7 @@
-"""The optimizer: which rules run, in which order, and why."""
+"""Which rules the optimizer runs, in which order, and why: `RuleExecutor(BATCHES)`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
-from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.rules import count_interval_matches, expand_endpoint_equalities, plan_interval_joins
 from sqlext_planner.last_join.rules import (
     compute_last_join_operands,
@@ -14,7 +11,7 @@ from sqlext_planner.last_join.rules import (
     push_last_join_condition,
 )
 from sqlext_planner.optimizer.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
-from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once
 from sqlext_planner.optimizer.rules import (
     merge_alias_into_project,
     merge_filters,
@@ -26,11 +23,8 @@ from sqlext_planner.optimizer.rules import (
     remove_no_op_project,
     simplify_outer_join,
 )
-from sqlext_planner.relational.logical_plan import LogicalPlan, refuse_left_over
 from sqlext_planner.umjoin.tsc import tsc
 from sqlext_planner.window.rules import merge_window_unions
-
-__all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 
 BATCHES = (
     # First of all: a common table expression that a query and its subqueries read is one node until a rule rewrites it
@@ -91,17 +85,3 @@ BATCHES = (
         ),
     ),
 )
-
-
-class Optimizer(RuleExecutor):
-    """`Optimizer().optimize(plan)` -> PlanTrace; RuleExecutor says what is checked about rules."""
-
-    def __init__(self, batches: Sequence[Batch] = BATCHES, strict: bool | None = None) -> None:
-        super().__init__(batches, strict)
-
-    def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
-        """Run all batches. Raises UnsupportedError for a subquery that only a join could run and that is left,
-        InternalError for a rule that breaks an invariant."""
-        trace = super().optimize(plan, outer)
-        refuse_left_over(trace.final)
-        return trace

@@ -230,7 +230,9 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 
 def _told_keys(node: LastJoin | IntervalJoin, planner: Planner) -> str:
-    """What a user should know of the types of a join's keys."""
+    """What a user should know of the types of a join's keys, of which only a DOUBLE may be inferred."""
+    if not any(item.dtype == "double" for scan in node.collect(Scan) for item in scan.fields):
+        return ""
     from sqlext_planner.relational.base_tables import inferred_keys
 
     sides = node.matches if isinstance(node, LastJoin) else (node,)

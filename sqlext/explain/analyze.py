@@ -7,9 +7,10 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.batches import BATCHES, Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.periods.counts import PeriodInput, period_inputs
 from sqlext_planner.plan_format.amounts import rows_text
@@ -149,7 +150,7 @@ def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
     """The plan with the sides of EXISTS and the like as nodes, before other rules move filters."""
-    return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
+    return RuleExecutor([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
 def _run(plan: StagedPlan, context: ExecutionContext, name: str) -> Measured:
@@ -179,7 +180,7 @@ def _all_rows(frame: DataFrame, name: str) -> int:
 
 
 def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
-    lowered = plan_physical(Optimizer().optimize(item.ends).final, config)
+    lowered = plan_physical(RuleExecutor(BATCHES).optimize(item.ends).final, config)
     ends = lowered.execute(ExecutionContext(spark, config))
     counts = ends.selectExpr(*(f"{sql} AS {name}" for name, sql in item.counts.items())).collect()[0]
     notes = [

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.batches import BATCHES, Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.exchange.figures import PARTS
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.plan_format import side_by_side, tree_text
 from sqlext_planner.plan_format.amounts import seconds_text
 from sqlext_planner.plan_format.html import doc_html, scrolling
@@ -51,7 +52,7 @@ def with_subqueries(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     """An optimized plan, and those of the subqueries that are left in its expressions, outer ones first."""
     yield plan
     for item in own_subqueries(plan):
-        yield from with_subqueries(Optimizer().optimize(item.plan, item.plan.free_columns).final)
+        yield from with_subqueries(RuleExecutor(BATCHES).optimize(item.plan, item.plan.free_columns).final)
 
 
 def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def tsc_text(plan: StagedPlan) -> str:
 
 def without_tsc(analyzed: LogicalPlan) -> LogicalPlan:
     """The plan that all other rules make."""
-    return Optimizer([batch for batch in BATCHES if batch.name != "TSC"]).optimize(analyzed).final
+    return RuleExecutor([batch for batch in BATCHES if batch.name != "TSC"]).optimize(analyzed).final
 
 
 @dataclass(frozen=True)

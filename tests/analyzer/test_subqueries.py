@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Literal, conjuncts
 from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, subqueries
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
 
@@ -167,7 +168,7 @@ def test_an_operator_of_ours_in_a_subquery_that_is_a_join() -> None:
     assert item.references == {Column("t", "a")}
     with pytest.raises(UnsupportedError, match="LAST JOIN cannot be used in a subquery"):
         item.sql()
-    final = Optimizer().optimize(plan(sql)).final
+    final = RuleExecutor(BATCHES).optimize(plan(sql)).final
     assert len(final.collect(LastJoin)) == len(final.collect(Aggregate)) == 1
 
 
@@ -194,7 +195,7 @@ def test_elsewhere_it_is_refused_by_the_analyzer(sql: str) -> None:
 )
 def test_one_that_is_no_join_is_refused_by_the_optimizer(term: str) -> None:
     with pytest.raises(UnsupportedError, match="LAST JOIN cannot be used in a subquery"):
-        Optimizer().optimize(plan(f"SELECT a FROM t WHERE {term}"))
+        RuleExecutor(BATCHES).optimize(plan(f"SELECT a FROM t WHERE {term}"))
 
 
 def test_the_error_of_a_name_says_more_than_that_text_cannot_hold_it() -> None:

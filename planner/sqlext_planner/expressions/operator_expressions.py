@@ -24,8 +24,7 @@ from sqlext_planner.expressions.arithmetic import (
     decimal_type,
     widest,
 )
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr, is_movable
 from sqlext_planner.expressions.typed import Arithmetic, Cast, FunctionCall, In, Is, Not, Or, Paren, plain_number
 from sqlext_planner.expressions.types import to_arrow
 

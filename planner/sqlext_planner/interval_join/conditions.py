@@ -11,8 +11,7 @@ from typing import Any
 from sqlext_operators.interval_join.conditions import MIRRORED, Condition
 from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, conjunction, conjuncts, is_movable
 from sqlext_planner.expressions.typed import Is, Or, call, case, negation
 from sqlext_planner.interval_join.alternatives import (
     MOST_ALTERNATIVES,

@@ -56,12 +56,8 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     `side` is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises
     ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.interval_join.operator import (
-        IntervalBroadcastSpec,
-        broadcast_interval_join,
-        broadcast_parquet,
-        join_parquet,
-    )
+    from sqlext_operators.interval_join.operator import broadcast_interval_join, broadcast_parquet, join_parquet
+    from sqlext_operators.interval_join.spec import IntervalBroadcastSpec
 
     from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
     from sqlext_planner.exchange.driver import Reporting

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts, is_movable
 from sqlext_planner.interval_join.conditions import IntervalTerms, read_condition
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, Period, PeriodPredicate

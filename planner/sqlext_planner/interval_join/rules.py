@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_exact, is_movable
-from sqlext_planner.expressions.weighted_aggregates import arguments, weighted
+from sqlext_planner.expressions.aggregates import arguments, weighted
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Compare,
+    Expression,
+    NamedExpr,
+    conjunction,
+    conjuncts,
+    is_exact,
+    is_movable,
+)
 from sqlext_planner.interval_join.conditions import IntervalTerms, guard, mirrored_join, read_condition
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.executor import rule
@@ -179,7 +187,7 @@ def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     Legal for keys and arguments that are columns of one side (of either: the join's sides are swapped; the other side's
     column of an equality key is its partner): every row r stands for n equal pairs, n > 0. count(*) is the sum of n,
     count(v) of n where v is not NULL; min, max and DISTINCT do not see multiplicities; sum and avg weigh by n, in types
-    in which no product is lost (weighted_aggregates.py), a bigint's sum in decimals. Where Spark's own running sum
+    in which no product is lost (aggregates.py), a bigint's sum in decimals. Where Spark's own running sum
     overflows and the total does not, the result is the total.
 
     Counter-examples: ``sum(r.v * s.v)`` and ``max(s.v) ... GROUP BY r.k`` look at both rows of a pair; a residual over

@@ -15,8 +15,10 @@ from sqlext_planner.expressions.nodes import (
     SparkExpr,
     conjunction,
     conjuncts,
+    is_movable,
+    names_collation,
+    reads_only,
 )
-from sqlext_planner.expressions.patterns import is_movable, names_collation, reads_only
 from sqlext_planner.expressions.typed import case
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.executor import rule

@@ -10,8 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.expressions.arithmetic import INTEGERS, common_decimal
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Compare,
+    Expression,
+    NamedExpr,
+    conjunction,
+    conjuncts,
+    is_generator,
+    is_movable,
+    reads_only,
+)
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, SubqueryKind
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Project, Sort, filtered

@@ -14,8 +14,11 @@ from sqlext_planner.expressions.nodes import (
     SparkExpr,
     conjunction,
     conjuncts,
+    holds_subquery,
+    is_generator,
+    is_movable,
+    names_collation,
 )
-from sqlext_planner.expressions.patterns import holds_subquery, is_generator, is_movable, names_collation
 from sqlext_planner.expressions.typed import NULL
 from sqlext_planner.optimizer.correlation import (
     Lifted,

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from sqlext_planner.errors import InternalError, SqlExtError
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, refuse_left_over
 from sqlext_planner.relational.nodes import Output
 
 Order = Literal["bottom_up", "top_down", "root"]
@@ -129,11 +129,15 @@ class RuleExecutor:
         self.strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
 
     def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
-        """Run all batches; `outer` are columns of enclosing queries that this one may read. Raises InternalError for a
-        rule that breaks an invariant."""
+        """Run all batches; `outer` are columns of enclosing queries that this one may read.
+
+        Raises UnsupportedError for a subquery that only a join could run and that is left, InternalError for a rule
+        that breaks an invariant.
+        """
         run = _Run(plan, frozenset(outer))
         for batch in self.batches:
             run.batch(batch, self.strict)
+        refuse_left_over(run.plan)
         return PlanTrace(plan, run.plan, tuple(run.steps))
 
 

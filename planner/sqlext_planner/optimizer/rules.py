@@ -11,11 +11,21 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_deterministic, is_generator, is_movable, reads_only
-from sqlext_planner.expressions.truth import Truth
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Compare,
+    Expression,
+    Literal,
+    NamedExpr,
+    conjunction,
+    conjuncts,
+    is_deterministic,
+    is_generator,
+    is_movable,
+    reads_only,
+)
 from sqlext_planner.optimizer.executor import rule
-from sqlext_planner.periods.normal_form import merged_periods, period_form
+from sqlext_planner.optimizer.truth import Truth
 from sqlext_planner.relational.joins import Join, JoinKind, holds
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias, filtered
@@ -144,7 +154,7 @@ def normalize_conditions(node: LogicalPlan) -> LogicalPlan | None:
     w)`` becomes comparisons of the values, and the predicates over the same two periods become one set of relations.
 
     Legal because these nodes ask only for which rows the condition is true, and each rewrite is true for the same rows
-    (`expressions/truth.py`, `periods/normal_form.py`).
+    (`optimizer/truth.py`).
 
     Counter-example: ``SELECT NOT (a.s < b.e) IS TRUE``: there false and NULL are different results. And
     ``(p OVERLAPS q) IS NOT FALSE`` stays: it is true where an end is NULL.
@@ -152,7 +162,7 @@ def normalize_conditions(node: LogicalPlan) -> LogicalPlan | None:
     match node:
         case Filter(condition) | Join(condition=condition) if condition is not None:
             known = {column: dtype for child in node.children for column, dtype in child.dtypes.items()}
-            found = Truth(known, period_form, merged_periods).when_true(condition)
+            found = Truth(known).simplified(condition)
             return None if found == condition else replace(node, condition=found)
     return None
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 from sqlext_planner.errors import AnalysisError, InternalError, Span
 from sqlext_planner.expressions.arithmetic import decimal_shape
-from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.expressions.patterns import is_exact, reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, is_exact, reads_only
 from sqlext_planner.expressions.types import common_type
 from sqlext_planner.periods.counts import PeriodInput
 from sqlext_planner.periods.predicates import EmptyPeriods, Period

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from sqlext_planner.errors import InternalError, Span
-from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts, reads_only
 from sqlext_planner.relational.logical_plan import (
     Field,
     LogicalPlan,

@@ -8,8 +8,15 @@ from functools import cached_property
 from typing import Literal
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, conjunction
-from sqlext_planner.expressions.patterns import is_deterministic, is_generator, is_movable
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Expression,
+    NamedExpr,
+    conjunction,
+    is_deterministic,
+    is_generator,
+    is_movable,
+)
 from sqlext_planner.relational.logical_plan import (
     Built,
     Field,

@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
-from sqlext_planner.expressions.nodes import RANDOM, Column, Expression
-from sqlext_planner.expressions.patterns import is_generator
+from sqlext_planner.expressions.nodes import RANDOM, Column, Expression, is_generator
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (

@@ -17,8 +17,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
 from sqlext_planner.exchange.driver import memory_bytes
 from sqlext_planner.exchange.wire import BY_BYTES, YEAR_MONTH, WireColumns, as_months, shippable
-from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
-from sqlext_planner.expressions.patterns import is_exact, is_movable, reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall, is_exact, is_movable, reads_only
 from sqlext_planner.relational.logical_plan import (
     Built,
     Field,

@@ -10,8 +10,7 @@ from sqlext_operators.window.functions import lookup
 from sqlext_operators.window.spec import Call, Scalar
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
-from sqlext_planner.expressions.patterns import is_exact, reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, is_exact, reads_only
 from sqlext_planner.relational.joins import PartitionerHint, holds
 from sqlext_planner.relational.logical_plan import (
     Built,

@@ -17,7 +17,7 @@ from sqlext_operators.exchange.placed import PlacedRows
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, Kind
 from sqlext_operators.interval_join.tiles import TileRouter, Tiles
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import PARTITIONERS as NAMES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
@@ -32,6 +32,7 @@ from sqlext_planner.interval_join.nodes import SIDES
 from sqlext_planner.interval_join.partitioning import Routing, SplitSide
 from sqlext_planner.interval_join.samples import JoinSample, join_demand
 from sqlext_planner.interval_join.tiles import TilePartitioner
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.analyzer.queries import analyze
@@ -208,7 +209,7 @@ FORCED = {"sqlext.intervalJoin.strategy": "exchange", "sqlext.exchange.partition
 
 def node(sql: str, catalog: FileCatalog, **more: str) -> IntervalJoinExec:
     config = Config.from_mapping(FORCED | {f"sqlext.{key}".replace("_", "."): value for key, value in more.items()})
-    physical = plan_physical(Optimizer().optimize(analyze(parse(sql), catalog)).final, config, catalog)
+    physical = plan_physical(RuleExecutor(BATCHES).optimize(analyze(parse(sql), catalog)).final, config, catalog)
     (found,) = physical.collect(IntervalJoinExec)
     return found
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.errors import AnalysisError, InternalError
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, Rule, RuleExecutor, rule
 from sqlext_planner.optimizer.rules import merge_filters
@@ -161,7 +161,7 @@ def test_a_shared_node_is_not_taken_apart_for_one_parent() -> None:
             Filter(compare("y.k", "=", 2), aliases[1]),
         )
     )
-    final = Optimizer(strict=True).optimize(plan).final
+    final = RuleExecutor(BATCHES, strict=True).optimize(plan).final
     left, right = final.children[0].children
     assert left.tree_string().splitlines()[:2] == ["SubqueryAlias: x", "  Filter: a.k = 1"]
     assert left.children[0].children[0] is right.children[0].children[0]
@@ -180,7 +180,7 @@ def test_a_deep_dag_is_planned_in_time() -> None:
         sides = [SubqueryAlias(f"{side}{level}", ("k",), plan) for side in "xy"]
         plan = SetOperation("union", True, (col(f"u{level}.k"),), *sides)
     started = time.perf_counter()
-    Optimizer(strict=True).optimize(output(plan))
+    RuleExecutor(BATCHES, strict=True).optimize(output(plan))
     assert time.perf_counter() - started < 2
 
 

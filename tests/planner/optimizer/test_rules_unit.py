@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.batches import Optimizer
-from sqlext_planner.expressions.nodes import SparkExpr
-from sqlext_planner.expressions.patterns import is_generator, is_movable
-from sqlext_planner.optimizer.executor import apply_rule
+from sqlext_planner.batches import BATCHES
+from sqlext_planner.expressions.nodes import SparkExpr, is_generator, is_movable
+from sqlext_planner.optimizer.executor import RuleExecutor, apply_rule
 from sqlext_planner.optimizer.rules import merge_projects, prune_columns, push_filter
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -147,7 +146,7 @@ def test_pruning_a_union_all_of_unequal_sides_selects_the_same_places() -> None:
 
 def test_pruning_never_takes_the_last_column() -> None:
     plan = output(project(scan("a"), named(opaque("1"), "one")))
-    assert Optimizer(strict=True).optimize(plan).final.tree_string().splitlines()[-1] == "    Scan: a [k]"
+    assert RuleExecutor(BATCHES, strict=True).optimize(plan).final.tree_string().splitlines()[-1] == "    Scan: a [k]"
 
 
 def test_what_is_put_in_place_of_a_column_keeps_its_meaning() -> None:

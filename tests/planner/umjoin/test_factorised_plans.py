@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
+from sqlext_planner.expressions.aggregates import aggregate_calls, function_of
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.expressions.patterns import aggregate_calls, function_of
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
@@ -26,7 +27,7 @@ ONE_KEY = "FROM a, b, c WHERE a.k = b.k AND b.k = c.k"
 
 
 def aggregate(sql: str) -> Aggregate:
-    plan = Optimizer().optimize(analyze(parse(sql), DictCatalog(TABLES))).final
+    plan = RuleExecutor(BATCHES).optimize(analyze(parse(sql), DictCatalog(TABLES))).final
     return next(node for node in plan.collect(Aggregate) if node.collect(UMJoin))
 
 

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts, is_movable
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Project

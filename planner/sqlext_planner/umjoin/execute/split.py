@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sqlext_planner.errors import InternalError, UnsupportedError
-from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable, reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts, is_movable, reads_only
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlext_planner.expressions.arithmetic import INTEGERS
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
-from sqlext_planner.expressions.patterns import is_exact
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts, is_exact
 from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.umjoin.nodes import UMJoin
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts, is_movable
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import filtered

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from sqlext_planner.expressions.aggregates import function_of, weighted
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.expressions.patterns import function_of
 from sqlext_planner.expressions.typed import FunctionCall
-from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, arithmetic_type
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.expressions.patterns import (
+from sqlext_planner.expressions.aggregates import (
     aggregate_calls,
     counts_rows,
     filtered_argument,
     function_of,
-    is_movable,
     sees_multiplicity,
 )
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, arithmetic_type
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr, is_movable
 from sqlext_planner.expressions.typed import NULL, FunctionCall, cast
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError

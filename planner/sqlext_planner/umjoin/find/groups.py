@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Column, Expression, conjuncts, is_movable
 from sqlext_planner.relational.joins import Join, PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts, reads_only
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
