@@ -117,8 +117,8 @@ def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: C
     partitioners: dict[str, Partitioner] = dict(PARTITIONERS)
     if not node.left_keys:
         tiles = min(tiles, config.interval_join_tiles or tiles)
-        partitioners |= {name: _OneKey(name) for name in ("key", "fragment", "dynamic", "hybrid")}
-    partitioners[TIME_RANGE] = TilePartitioner(sample, tiles)
+        partitioners |= dict.fromkeys(("key", "fragment", "dynamic", "hybrid"), _without_keys)
+    partitioners[TIME_RANGE] = TilePartitioner(sample, tiles).plan
     chosen = requested.chosen(samples, join_demand(node.kind, sample), partitioners, unknown=TIME_RANGE)
     return SplitSide(chosen, owner)
 
@@ -130,16 +130,11 @@ def _owner(node: IntervalJoin, rows: Mapping[Side, float | None]) -> Side:
     return max(allowed, key=lambda side: rows.get(side) or 0.0)
 
 
-@dataclass(frozen=True)
-class _OneKey:
-    """A partitioner that tells keys apart, for a join without keys."""
+def _without_keys(exchange: Exchange) -> Refused:
+    """In place of a partitioner that tells keys apart, for a join without keys."""
+    from sqlext_planner.exchange.partitioning.plans import Refused
 
-    name: str
-
-    def plan(self, exchange: Exchange) -> Refused:
-        from sqlext_planner.exchange.partitioning.plans import Refused
-
-        return Refused(self.name, "the join has no keys: time_range cuts its rows, and broadcast copies them all")
+    return Refused("the join has no keys: time_range cuts its rows, and broadcast copies them all")
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
+from sqlext_planner.exchange.partitioning.partitioners import Ranges, ranges_plan
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan, Refused
-from sqlext_planner.exchange.partitioning.range_plans import Ranges, ranges_plan
 from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.interval_join.nodes import SIDES
 from sqlext_planner.interval_join.samples import JoinSample, join_demand
@@ -147,22 +147,21 @@ class TilePartitioner:
 
     sample: JoinSample | None
     most: int
-    name: str = TIME_RANGE
 
     def plan(self, exchange: Exchange) -> PartitionPlan | Refused:
         hot = _hot_keys(exchange)
         if self.sample is None:
             ranges = {key: _equal_tiles(exchange, key, self.most) for key in hot.tolist()}
             note = "compared values are computed: tiles by a sample when it runs, their copies are not counted"
-            return replace(ranges_plan(self.name, exchange, ranges, (note,)), placement=None)
+            return replace(ranges_plan(exchange, ranges, (note,)), placement=None)
         if not can_be_cut(self.sample.spec, {side: self.sample.rows[side].schema for side in SIDES}):
-            return Refused(self.name, "the compared values have a type that cannot be cut into ranges")
+            return Refused("the compared values have a type that cannot be cut into ranges")
         tiles = tiles_of(self.sample, exchange.loads.keys[hot], self.most)
         count = 1 if tiles is None else tiles.count
         note = f"{count} of {self.most} tiles: single values hold too much"
         notes = (note,) if len(hot) and count < self.most else ()
         ranges = {} if tiles is None else self._ranges(exchange, tiles, hot)
-        plan = ranges_plan(self.name, exchange, ranges, notes)
+        plan = ranges_plan(exchange, ranges, notes)
         return plan if self.sample.spec.left.keys else replace(plan, placement=None)
 
     def _ranges(self, exchange: Exchange, tiles: Tiles, hot: Int64s) -> dict[int, Ranges]:

@@ -81,8 +81,8 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
         partitions,
         PartitionerOptions(slots=16),
     )
-    own: dict[str, Partitioner] = {**PARTITIONERS, "time_range": TilePartitioner(sample, partitions)}
-    return own[name].plan(exchange)
+    own: dict[str, Partitioner] = {**PARTITIONERS, "time_range": TilePartitioner(sample, partitions).plan}
+    return own[name](exchange)
 
 
 @pytest.mark.few(2)

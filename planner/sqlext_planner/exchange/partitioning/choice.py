@@ -20,7 +20,7 @@ from sqlext_planner.relational.physical_plan import Rival
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
 
-    from sqlext_planner.exchange.partitioning.plans import Copies, Partitioner
+    from sqlext_planner.exchange.partitioning.plans import Copies
     from sqlext_planner.relational.joins import PartitionerHint
 
 
@@ -72,6 +72,11 @@ class PartitioningChoice:
     plan: PartitionPlan
     candidates: tuple[Candidate, ...]
 
+    @property
+    def name(self) -> str:
+        """That of the partitioner that made the plan."""
+        return next(item.name for item in self.candidates if item.plan is self.plan)
+
     def lines(self) -> list[str]:
         """One line for each candidate; the chosen one is marked."""
         return [("* " if item.plan is self.plan else "  ") + item.line() for item in self.candidates]
@@ -95,7 +100,7 @@ def choose(
     exchange = Exchange(loads, demand, partitions, options or PartitionerOptions())
     candidates = []
     for name, partitioner in partitioners.items():
-        plan = partitioner.plan(exchange)
+        plan = partitioner(exchange)
         if isinstance(plan, Refused):
             candidates.append(Candidate(name, None, reason=plan.reason))
         else:
@@ -219,7 +224,7 @@ class WantedPartitioning:
         plan = chosen.plan
         rivals = tuple(item.rival(plan) for item in chosen.candidates)
         sized = (plan.moved, plan.balance)
-        return Partitioning(plan.partitioner, self.partitions, plan.placement, plan.copies, *sized, lines, rivals)
+        return Partitioning(chosen.name, self.partitions, plan.placement, plan.copies, *sized, lines, rivals)
 
 
 def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | None) -> PartitioningChoice:
@@ -227,9 +232,8 @@ def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | No
     if item.plan is not None:
         return PartitioningChoice(item.plan, choice.candidates)
     if hint is None:
-        return PartitioningChoice(
-            next(item.plan for item in choice.candidates if item.plan is not None), choice.candidates
-        )
+        plain = next(item.plan for item in choice.candidates if item.plan is not None)
+        return PartitioningChoice(plain, choice.candidates)
     raise UnsupportedError(
         f"the hint {hint} cannot be followed: {item.reason}",
         condition="hint-not-followed",

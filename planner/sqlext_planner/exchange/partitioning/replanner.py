@@ -23,7 +23,7 @@ from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlacement
 
 from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
-from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, DynamicSchedule
+from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, first_teams
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, Refused, present_plan, steady_plan
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Replanned:
         if not self.changes:
             return StreamPlacement.first(Placement(count, (tuple(range(count)),)))
         if self.partitioner == DYNAMIC:
-            return StreamPlacement.first(Placement(count, DynamicSchedule(count, self.options).teams))
+            return StreamPlacement.first(Placement(count, tuple(first_teams(slots, count))))
         return StreamPlacement.first(Placement(count, tuple((slot * count // slots,) for slot in range(slots))))
 
 
@@ -149,7 +149,7 @@ class Replanner:
     def _announced(self) -> StreamPlacement | None:
         """With the places that the partitioner has found better for some micro-batches in turn."""
         exchange = Exchange(self._loads(), self._spec.demand, len(self._spec.pids), self._spec.options)
-        plan = PARTITIONERS[self._spec.partitioner].plan(exchange)
+        plan = PARTITIONERS[self._spec.partitioner](exchange)
         if isinstance(plan, Refused):
             return None
         placement = self.where.epochs[-1].placement
