@@ -27,7 +27,7 @@ from sqlext_planner.window.group_aggregate import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
-    from sqlext_planner.umjoin.choose.choice import StrategyChoice
+    from sqlext_planner.umjoin.strategies import StrategyChoice
 
 
 @dataclass
@@ -222,7 +222,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     the joins, by cost."""
     if not isinstance(node, (Aggregate, UMJoin)) or (isinstance(node, Aggregate) and not node.collect(UMJoin)):
         return None
-    from sqlext_planner.umjoin.choose.strategy import plan_aggregate, plan_stream, plan_umjoin
+    from sqlext_planner.umjoin.strategies import plan_aggregate, plan_stream, plan_umjoin
 
     if node.is_streaming:  # Spark computes aggregates of streams, which keep state of their own
         return plan_stream(node, planner) if isinstance(node, UMJoin) else None

@@ -19,8 +19,7 @@ from sqlext_planner.plan_format.pictures.picture import Picture
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
-from sqlext_planner.umjoin.find.groups import UMJoinGroup
-from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup
 
 from sqlext.explain.plan_stages import PlanStages, measured_facts
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from sqlext_planner.errors import InternalError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import SUBQUERY, Column, Expression, SparkExpr
 from sqlext_planner.tree import TreeNode, field_names
+
+if TYPE_CHECKING:
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
 
 
 @dataclass(frozen=True)
@@ -159,13 +162,13 @@ class LogicalPlan(TreeNode):
             seen.add(column)
 
 
-def relation_name(plan: LogicalPlan) -> str:
-    """A plan's name: the relation that all its columns come from, else its node's name."""
+def relation_name(plan: LogicalPlan | PhysicalPlan) -> str:
+    """A plan's name: the relation that all its columns come from, here or below, else its node's name."""
     relations = {column.relation for column in plan.output_columns}
     if len(relations) == 1 and (name := relations.pop()):
         return name
     below = plan.children
-    return relation_name(below[0]) if len(below) == 1 else type(plan).__name__.lower()
+    return relation_name(below[0]) if len(below) == 1 else type(plan).__name__.removesuffix("Exec").lower()
 
 
 def comma(items: tuple[object, ...]) -> str:

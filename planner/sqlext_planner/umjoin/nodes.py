@@ -11,6 +11,7 @@ from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
 from sqlext_planner.relational.joins import PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, relation_name, with_fields
+from sqlext_planner.relational.plan_patterns import is_single_row
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
 #: `semi` and `anti` inputs keep the rows with and without a match.
@@ -100,26 +101,14 @@ class UMJoin(LogicalPlan):
     def equalities(self) -> tuple[tuple[Column, Column], ...]:
         """The terms ``column = column`` of two different inputs, in all conditions."""
         order = {column: i for i, child in enumerate(self.inputs) for column in child.output_columns}
-        return tuple(
-            (term.left, term.right)
-            for condition in (self.condition, *self.matches)
-            for term in conjuncts(condition)
-            if isinstance(term, Compare)
-            and term.op == "="
-            and isinstance(term.left, Column)
-            and isinstance(term.right, Column)
-            and order[term.left] != order[term.right]
-        )
+        pairs = (equality(term) for condition in (self.condition, *self.matches) for term in conjuncts(condition))
+        return tuple(pair for pair in pairs if pair is not None and order[pair[0]] != order[pair[1]])
 
     @cached_property
     def residual(self) -> tuple[Expression, ...]:
         """The terms of `condition` that are not among `equalities`."""
         pairs = set(self.equalities)
-        return tuple(
-            term
-            for term in conjuncts(self.condition)
-            if not (isinstance(term, Compare) and term.op == "=" and (term.left, term.right) in pairs)
-        )
+        return tuple(term for term in conjuncts(self.condition) if equality(term) not in pairs)
 
     def expressions(self) -> Iterator[Expression]:
         yield from (item for item in (self.condition, *self.matches) if item is not None)
@@ -134,3 +123,60 @@ class UMJoin(LogicalPlan):
         suffix += "" if self.asked is None else f" [{self.asked}]"
         suffix += "" if self.partitioner is None else f" [{self.partitioner}]"
         return f"UMJoin: {', '.join(shown)}" + (f" ON {', '.join(on)}" if on else "") + suffix
+
+
+def equality(term: Expression) -> tuple[Column, Column] | None:
+    """The columns of ``column = column``; None for any other term."""
+    match term:
+        case Compare("=", Column() as left, Column() as right):
+            return left, right
+    return None
+
+
+@dataclass(frozen=True)
+class UMJoinGroup:
+    """The inputs by their names, how they take part, the columns that are equal in a match, as ``alias.column``, and
+    the inputs that no term ties to the first ones."""
+
+    inputs: tuple[str, ...]
+    kinds: tuple[MemberKind, ...]
+    key_classes: tuple[tuple[str, ...], ...]
+    apart: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, node: UMJoin) -> UMJoinGroup:
+        """The group of a node."""
+        classes = tuple(tuple(str(column) for column in found) for found in node.key_classes)
+        names = tuple(map(relation_name, node.inputs))
+        return cls(names, node.kinds, classes, tuple(names[place] for place in _apart(node)))
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a reader should know before the query runs, for EXPLAIN."""
+        if not self.apart:
+            return {}
+        return {"warning": f"no condition connects {', '.join(self.apart)} to the other inputs: all rows are paired"}
+
+    def __str__(self) -> str:
+        pairs = zip(self.inputs, self.kinds, strict=True)
+        return ", ".join(name if kind == "inner" else f"{kind} {name}" for name, kind in pairs)
+
+
+def _apart(node: UMJoin) -> list[int]:
+    """Inputs that may have several rows and are tied to none of those before them, not even through later ones."""
+    owner = {column: place for place, child in enumerate(node.inputs) for column in child.output_columns}
+    ties = [{owner[column] for column in item.references} for item in conjuncts(node.condition)]
+    pairs = zip(node.matches, node.inputs, strict=True)
+    ties += [
+        {owner[column] for column in match.references} | {place}
+        for place, (match, _) in enumerate(pairs)
+        if match is not None
+    ]
+    reached = {0}
+    while grown := [tie for tie in ties if tie & reached and not tie <= reached]:
+        reached |= set().union(*grown)
+    return [
+        place
+        for place, (child, kind) in enumerate(zip(node.inputs, node.kinds, strict=True))
+        if place not in reached and kind in ("inner", "left") and not is_single_row(child)
+    ]

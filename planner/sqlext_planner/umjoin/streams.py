@@ -18,7 +18,6 @@ from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import stream_spans
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
-from sqlext_planner.umjoin.execute.keys import equality
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.execute.stream_execution import (
     ColumnBound,
@@ -27,7 +26,7 @@ from sqlext_planner.umjoin.execute.stream_execution import (
     member_columns,
     time_column,
 )
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, equality
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing

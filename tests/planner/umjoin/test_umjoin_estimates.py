@@ -11,7 +11,9 @@ import pytest
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.optimizer.executor import RuleExecutor
-from sqlext_planner.umjoin.choose.choice import (
+from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
+from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.strategies import (
     JoinSizes,
     Obstacles,
     cascade_seconds,
@@ -19,8 +21,6 @@ from sqlext_planner.umjoin.choose.choice import (
     join_sizes,
     operator_seconds,
 )
-from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
-from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.analyzer.context import AnalyzerOptions
 from sqlext.analyzer.queries import analyze

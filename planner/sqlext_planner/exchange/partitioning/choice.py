@@ -250,7 +250,7 @@ def _line(item: Candidate, choice: PartitioningChoice, gaps: Sequence[str]) -> s
 
 
 #: What a joined row costs that is handed to Spark, relative to a row that the exchange moves and codes
-#: (umjoin/choose/choice.py).
+#: (umjoin/strategies.py).
 PAIR_COST = 0.1
 
 

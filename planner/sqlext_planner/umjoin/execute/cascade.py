@@ -14,8 +14,7 @@ from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Project
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, filtered_by_spark
-from sqlext_planner.umjoin.find.groups import UMJoinGroup
-from sqlext_planner.umjoin.nodes import MemberKind
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,10 +11,11 @@ from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
 from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.spark_exec import SparkExec
-from sqlext_planner.umjoin.execute.execution import UMJoinExec, input_label
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +72,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         from sqlext_planner.exchange.driver import Shipment
         from sqlext_planner.exchange.stream_driver import bucket_count, run_stream
         from sqlext_planner.exchange.wire import arrow_schema
-        from sqlext_planner.umjoin.execute.inputs import TypedInputs
+        from sqlext_planner.umjoin.execute.exchanged import TypedInputs
 
         frames = [execute_cached(child, context) for child in self.inputs]
         streams = self._streams(frames)
@@ -119,7 +120,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         lonely = times.apart([item.classes for item in spec.inputs])
         if lonely:
             raise UnsupportedError(
-                apart(input_label(self.inputs[lonely[0]])),
+                apart(relation_name(self.inputs[lonely[0]])),
                 condition="stream-unbounded",
                 span=self.stream_spans[lonely[0]],
                 help="give the columns of these conditions watermarks, or leave the hint out",
@@ -129,12 +130,13 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
         do not allow."""
         from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
+        from sqlext_planner.umjoin.execute.exchanged import shared_keys
 
-        names = [input_label(child) for child in self.inputs]
+        names = [relation_name(child) for child in self.inputs]
         placing = None if self.placing is None else self.placing.allowed(endless(times, names))
         if placing is None:
             return None
-        keys = tuple(_shared_keys(spec))
+        keys = tuple(shared_keys(spec))
         return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), (False,) * len(keys[0]))
 
     def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
@@ -273,21 +275,14 @@ def _definition(plan: PhysicalPlan, column: Column) -> str:
     return str(column)
 
 
-def _shared_keys(spec: MultiwayJoinSpec) -> Iterator[tuple[str, ...]]:
-    """The columns of each input with the keys that all inputs have."""
-    for item in spec.inputs:
-        held = dict(zip(item.classes, item.keys, strict=True))
-        yield tuple(held[place] for place in spec.shared)
-
-
 def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]:
     from sqlext_operators.exchange.scatter import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
-    from sqlext_planner.umjoin.execute.exchanged import choose_shares
+    from sqlext_planner.umjoin.execute.exchanged import choose_shares, shared_keys
 
     if routing == "shared key":
-        return [MatchRouter(names, (False,) * len(names), keep=False) for names in _shared_keys(spec)]
+        return [MatchRouter(names, (False,) * len(names), keep=False) for names in shared_keys(spec)]
     # nothing is known of how many rows the streams will bring
     shares = choose_shares([1.0] * len(spec.inputs), [item.classes for item in spec.inputs], spec.classes, buckets)
     return [SharesRouter.of(item, shares) for item in spec.inputs]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from sqlext_planner.expressions.aggregates import function_of, weighted
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
@@ -12,61 +11,27 @@ from sqlext_planner.expressions.typed import FunctionCall
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
-from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
-from sqlext_planner.umjoin.factorised.members import Members, members
-from sqlext_planner.umjoin.factorised.query import FactorisedQuery, Result, over_join, read_query
-from sqlext_planner.umjoin.factorised.totals import (
+from sqlext_planner.umjoin.factorised.inputs import Classes, Members, NotFactorisedError, members
+from sqlext_planner.umjoin.factorised.query import (
+    FactorisedQuery,
+    Result,
     count_of,
     mean,
     one_or,
     one_row,
+    over_join,
     product_of,
+    read_query,
     rows,
     sum_of_counts,
     unmatched,
 )
 from sqlext_planner.umjoin.factorised.tree import Edge, JoinTree, join_tree
 
-Action = Literal["keep", "reduce", "join", "merge"]
 
-
-@dataclass(frozen=True)
-class FactorisedStep:
-    """One step of a factorised aggregate, for cost models.
-
-    `keep`: input `number` is read as it is. `reduce`: its rows become one row for each combination of `columns`, at
-    most as many. `join`: the rows made from input `number` so far are joined with those made from `other`, which have
-    at most one row for each combination of its join columns and the `carried` columns: without carried ones the result
-    has no more rows than the first. `merge`: the rows are aggregated by `columns` again. `inputs` are all inputs that
-    the rows stand for after the step.
-    """
-
-    action: Action
-    number: int
-    columns: tuple[Column, ...]
-    inputs: frozenset[int]
-    other: int | None = None
-    carried: int = 0
-
-
-@dataclass(frozen=True)
-class Factorised:
-    """A plan with the columns, types and rows of the aggregate, and how it is computed."""
-
-    plan: Project
-    steps: tuple[FactorisedStep, ...]
-    root: int
-
-
-@dataclass(frozen=True)
-class NotFactorised:
-    """Why there is no such plan."""
-
-    reason: str
-
-
-def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> Factorised | NotFactorised:
-    """The aggregate over a UMJoin as aggregates over its inputs, multiplied along a join tree.
+def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> Project | str:
+    """The aggregate over a UMJoin as aggregates over its inputs, multiplied along a join tree: a plan with its columns,
+    types and rows. Why there is none, in words.
 
     ``SELECT a.g, count(*), sum(b.v) FROM a, b, c WHERE a.k = b.k AND b.j = c.j GROUP BY a.g``, where p is the sum of
     b.v and n are numbers of rows::
@@ -89,7 +54,7 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
     tree share only what the inputs between them have: for each value there, the numbers of choices multiply,
     and sums over one input's rows multiply with the numbers of the others. min, max and DISTINCT do not see
     multiplicities. A left input without a match counts as one row of NULLs; semi and anti inputs filter the input that
-    they are looked up from. Not legal, so NotFactorised with the reason: inputs in a cycle (a triangle's rows are no
+    they are looked up from. Not legal, so there is a reason: inputs in a cycle (a triangle's rows are no
     product), terms over several inputs (``a.x < c.y``), arguments over several (``sum(a.x * b.y)``), aggregates that
     see single rows (``collect_list(a.x)``, ``stddev(a.x)``).
 
@@ -101,12 +66,11 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
     try:
         query = read_query(node)
         found = members(query.classes)
-        wanted = [[number for number, _ in piece.homes] for piece in query.pieces.values()]
+        wanted = [[number for number, _ in homes] for homes in query.pieces.values()]
         tree = join_tree(query.classes, found.lefts, wanted, sizes or [None] * len(query.classes.join.inputs))
     except NotFactorisedError as error:
-        return NotFactorised(str(error))
-    fold = _Fold(query, found, tree)
-    return Factorised(fold.result(node), tuple(fold.steps), tree.root)
+        return str(error)
+    return _Fold(query, found, tree).result(node)
 
 
 class _Fold:
@@ -116,9 +80,8 @@ class _Fold:
         self.query = query
         self.members = found
         self.tree = tree
-        self.steps: list[FactorisedStep] = []
         self.homes: dict[Expression, tuple[int, Expression]] = {
-            whole: min(piece.homes, key=lambda home: tree.depths[home[0]]) for whole, piece in query.pieces.items()
+            whole: min(homes, key=lambda home: tree.depths[home[0]]) for whole, homes in query.pieces.items()
         }
         #: The column that carries a piece.
         self.columns: dict[Expression, Column] = {
@@ -131,7 +94,6 @@ class _Fold:
         plan = self._joined(self.tree.root)
         keys = tuple(NamedExpr(self._over_pieces(key.expression), key.column) for key in self.query.keys)
         results = [NamedExpr(self._result(item), item.column) for item in self.query.results.values()]
-        self._step("merge", self.tree.root, self._carried(self.tree.root))
         top = Aggregate(tuple(key.expression for key in keys), None, (*keys, *results), plan)
         return Project(tuple(self.query.items), top, span=node.span)
 
@@ -171,7 +133,6 @@ class _Fold:
         for place in self._partials(number):
             value = _partial(place, number)
             merged.append(NamedExpr(self.query.partials[place].merged(value), value))
-        self._step("merge", number, columns)
         return _aggregate([NamedExpr(column, column) for column in columns], merged, plan)
 
     def _joined(self, number: int) -> LogicalPlan:
@@ -181,7 +142,6 @@ class _Fold:
         for edge in edges:
             message = self._message(edge.child, edge)
             plan = Join(plan, message, "left" if edge.left else "inner", conjunction(list(edge.terms)))
-            self._step("join", number, edge.parent_columns, edge.child)
         return self._multiplied(number, edges, plan) if edges else plan
 
     def _multiplied(self, number: int, edges: tuple[Edge, ...], plan: LogicalPlan) -> Project:
@@ -236,7 +196,6 @@ class _Fold:
             for place, partial in enumerate(self.query.partials)
             if partial.owner == number
         ]
-        self._step("keep" if is_kept else "reduce", number, tuple(keys))
         named = [NamedExpr(expression, column) for column, expression in keys.items()]
         if is_kept:
             return Project((*named, *partials), self.members.plans[number])
@@ -250,20 +209,6 @@ class _Fold:
     def _partials(self, number: int) -> tuple[int, ...]:
         below = self.tree.below(number)
         return tuple(place for place, partial in enumerate(self.query.partials) if partial.owner in below)
-
-    def _step(
-        self,
-        action: Action,
-        number: int,
-        columns: tuple[Column, ...],
-        other: int | None = None,
-    ) -> None:
-        done = {number}
-        if action != "reduce":
-            joined = {step.other for step in self.steps if step.action == "join" and step.number == number} | {other}
-            done |= {below for child in joined if child is not None for below in self.tree.below(child)}
-        carried = 0 if other is None else len(self._carried(other))
-        self.steps.append(FactorisedStep(action, number, columns, frozenset(done), other, carried))
 
 
 def _aggregate(keys: list[NamedExpr], items: list[NamedExpr], plan: LogicalPlan) -> Aggregate:

@@ -1,18 +1,39 @@
-"""Which strategy computes a multi-way join, and why."""
+"""Which strategy computes a multi-way join, and why.
+
+How the exchange of a join by a shared key spreads its rows: one inner input is split, the others are copied.
+
+From multi-way joins, and aggregates over them, to physical plans.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
-from sqlext_planner.relational.physical_plan import Estimate, Rival
+from sqlext_planner.relational.joins import PartitionerHint
+from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
+from sqlext_planner.relational.nodes import Aggregate, Project
+from sqlext_planner.relational.physical_plan import Estimate, PhysicalPlan, Rival
 from sqlext_planner.umjoin.estimate import InputFacts, input_facts, is_foreign_key_join, prefix_rows, uniform_rows
-from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec, UMJoinCascadeExec, cascade
+from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec, class_type
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.execute.stream_execution import endless
+from sqlext_planner.umjoin.factorised.plan import counted, factorise
+from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup
+from sqlext_planner.umjoin.streams import StreamParts, refusal, stream_parts, stream_plan, stream_times
+
+if TYPE_CHECKING:
+    from sqlext_planner.exchange.partitioning.choice import Partitioning
+    from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
+
 
 #: Seconds of one core (the time is shared by all cores).
 _READ_ROW = 60e-9  # an input's row, scanned and hashed by Spark
@@ -123,7 +144,7 @@ class Obstacles:
     factorised: str | None
     operator: str | None
 
-    def of(self, strategy: UMJoinStrategy) -> str | None:
+    def of(self, strategy: str) -> str | None:
         """The obstacle of a strategy."""
         return None if strategy == "cascade" else self.factorised if strategy == "factorised" else self.operator
 
@@ -168,9 +189,7 @@ def _chosen(
             return StrategyChoice(
                 "factorised" if asked == "factorised" else "operator", f"{asked}, as the setting says"
             )
-        reason = (
-            "as the setting says" if asked == "cascade" else f"{asked} is not possible: {_obstacle(obstacles, asked)}"
-        )
+        reason = "as the setting says" if asked == "cascade" else f"{asked} is not possible: {obstacles.of(asked)}"
         return StrategyChoice("cascade", reason)
     if node.asked is None and not open_strategies:
         return StrategyChoice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
@@ -215,10 +234,6 @@ def _returned(made: UMJoin, sizes: JoinSizes) -> float:
     return min(sizes.result, math.prod(rows for child, rows in pairs if wanted & set(child.output_columns)))
 
 
-def _obstacle(obstacles: Obstacles, asked: str) -> str | None:
-    return obstacles.factorised if asked == "factorised" else obstacles.operator
-
-
 def _closed(obstacles: Obstacles) -> str:
     return f"not factorised: {obstacles.factorised}; not by one operator: {obstacles.operator}"
 
@@ -231,3 +246,148 @@ def _refused(node: UMJoin, obstacles: Obstacles) -> SqlExtError:
         span=span,
         help="leave the hint out: Spark's binary joins compute the same rows",
     ).about_hint()
+
+
+@dataclass(frozen=True)
+class SplitInput:
+    """A partitioning, and the place of the operator's input whose rows are owned."""
+
+    partitioning: Partitioning
+    place: int
+
+
+def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -> SplitInput | None:
+    """The partitioning of the exchange of a node that is joined by shared keys; None: by the hash of the keys.
+
+    Raises UnsupportedError for a hint that a multi-way join does not allow.
+    """
+    from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand, choose_partitioning, input_rows
+
+    inputs = _inputs(node)
+    places = UMJoinSplit.of(node).places
+    inner = [n for n, place in enumerate(places) if node.kinds[place] == "inner"]
+    rows = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
+    owner = max(inner, key=lambda n: rows[n] or 0.0)
+    ordered = [inputs[owner], *(item for n, item in enumerate(inputs) if n != owner)]
+    demand = Demand(
+        pair_cost=0.0 if node.count is not None else PAIR_COST,
+        unbounded="a multi-way join by a shared key has no time",
+    )
+    found = choose_partitioning(ordered, demand, catalog, config, node.partitioner, per_core=2)
+    return None if found is None else SplitInput(found, owner)
+
+
+def _inputs(node: UMJoin) -> list[SampledInput]:
+    """The operator's inputs with a column of each shared class, in the types in which they are compared."""
+    from sqlext_planner.exchange.partitioning.samples import SampledInput
+
+    split = UMJoinSplit.of(node)
+    layout = split.layout
+    known = {column: kind for child in node.inputs for column, kind in child.dtypes.items()}
+    types = []
+    for shared in layout.shared:
+        edges = [(known.get(a), known.get(b)) for number, a, b in layout.edges if number == shared]
+        typed = [(a, b) for a, b in edges if a is not None and b is not None]
+        types.append(class_type(typed) if len(typed) == len(edges) else None)
+    return [
+        SampledInput(node.inputs[place], tuple(held[shared][0] for shared in layout.shared), None, tuple(types))
+        for place, held in zip(split.places, layout.columns, strict=True)
+    ]
+
+
+def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | None) -> StreamPlacing | None:
+    """How the keys of a join over streams have places, as far as the plan knows its event times; None: each in one
+    bucket, by its hash.
+
+    Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
+    """
+    from sqlext_planner.exchange.partitioning.choice import Demand
+    from sqlext_planner.exchange.partitioning.stream_placing import stream_placing
+
+    core = parts.core
+    whole = None
+    if not UMJoinSplit.of(core).layout.shared:
+        whole = "its inputs share no key, so that each row goes to several buckets by several keys"
+    names = [relation_name(child) for child in core.inputs]
+    return stream_placing(Demand(whole=whole), config, hint, endless(stream_times(core, parts.bounds), names))
+
+
+class JoinPlanner(Protocol):
+    """What this module needs of the planner (strategies.py)."""
+
+    config: Config
+    catalog: Catalog | None
+    #: The choice for a join together with the aggregate above it, by id.
+    decided: dict[int, tuple[UMJoin, StrategyChoice]]
+
+    def later(self, node: LogicalPlan) -> PhysicalPlan:
+        """The physical plan of a node."""
+
+    def marked(self, child: PhysicalPlan) -> PhysicalPlan:
+        """`child` as an input of an exchange."""
+
+
+def plan_umjoin(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
+    """The physical plan of a node. Raises UnsupportedError for a hint that cannot be followed."""
+    _, choice = planner.decided.get(id(node), (node, None))
+    if choice is None:
+        obstacles = Obstacles("there is no aggregate above", ineligible(node))
+        choice = choose(node, obstacles, node, planner.config, planner.catalog)
+    inputs = [planner.later(child) for child in node.inputs]
+    if choice.strategy != "operator":
+        return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), **choice.facts)
+    routing: Routing = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
+    found = umjoin_partitioning(node, planner.catalog, planner.config) if routing == "shared key" else None
+    make = UMJoinExec if found is None else partial(UMJoinExec, partitioning=found.partitioning, owner=found.place)
+    return operator_plan(node, inputs, routing, facts=choice.facts, mark=planner.marked, make=make)
+
+
+def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
+    """The physical plan of a node over streams: our operator where a hint or the setting asks for it.
+
+    Raises UnsupportedError for a hint that cannot be followed.
+    """
+    inputs = [planner.later(child) for child in node.inputs]
+    wanted = node.asked is not None or planner.config.umjoin_strategy == "operator"
+    parts = stream_parts(node) if wanted else "nothing asks for one operator"
+    if not isinstance(parts, str):
+        placing = umjoin_placing(parts, planner.config, node.partitioner)
+        why = "as the hint says" if node.asked else "operator, as the setting says"
+        return stream_plan(node, parts, inputs, why, placing)
+    error = refusal(node)
+    if error is not None:
+        raise error
+    why = f"Spark's joins of streams; {parts}"
+    return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=why)
+
+
+def plan_aggregate(node: Aggregate, planner: JoinPlanner) -> PhysicalPlan | None:
+    """The physical plan of an aggregate over a multi-way join, if it is more than the plans of the two in sequence.
+
+    Raises UnsupportedError for a hint that cannot be followed.
+    """
+    join = _joined(node)
+    if join is None:
+        return None
+    factorised = factorise(node)
+    closed = factorised if isinstance(factorised, str) else None
+    counting = counted(node)
+    target = join if counting is None else _joined(counting) or join
+    choice = choose(join, Obstacles(closed, ineligible(target)), target, planner.config, planner.catalog)
+    if choice.strategy == "factorised":
+        factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
+        if not isinstance(factorised, str):
+            return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised), **choice.facts)
+    if choice.strategy == "operator" and counting is not None:
+        planner.decided[id(target)] = (target, choice)
+        return planner.later(counting)
+    planner.decided[id(join)] = (join, choice)
+    return None
+
+
+def _joined(node: Aggregate) -> UMJoin | None:
+    """The multi-way join that an aggregate reads, through nodes that compute row by row."""
+    below: LogicalPlan = node.child
+    while isinstance(below, Project):
+        below = below.child
+    return below if isinstance(below, UMJoin) else None
