@@ -197,7 +197,8 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
         ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
-        return IntervalJoinExec(node, inputs, strategy=strategy, partitioning=found, **facts)
+        facts |= {} if found is None else {"partitioning": found[0], "owner": found[1]}
+        return IntervalJoinExec(node, inputs, strategy=strategy, **facts)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind: JoinKind = "inner" if node.kind == "count" else node.kind
     joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, **facts)
@@ -301,7 +302,7 @@ def _left_to_spark(node: LogicalPlan) -> str:
     """Why Spark compares the rows of a join on periods; '' for any other node."""
     if not isinstance(node, (Join, Filter, SparkRelation)):
         return ""
-    from sqlext_planner.interval_join.left_to_spark import reason
+    from sqlext_planner.interval_join.rules import reason
 
     return reason(node)
 

@@ -212,7 +212,7 @@ def left_to_spark(error: Exception) -> None:
 def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
     from sqlext_planner.batches import BATCHES
-    from sqlext_planner.interval_join.left_to_spark import refuse_unfollowed
+    from sqlext_planner.interval_join.rules import refuse_unfollowed
     from sqlext_planner.optimizer.executor import RuleExecutor
     from sqlext_planner.relational.streams import (
         check_hidden,

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.exchange.driver import Reporting, Shipment, Wire, memory_bytes, ship, size_of
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec
 from sqlext_planner.exchange.wire import arrow_schema, as_months, from_months, months_schema
 from sqlext_planner.interval_join.choice import TASK_BYTES, IntervalJoinStrategy, final_strategy
-from sqlext_planner.interval_join.inputs import TypedJoin, with_row
+from sqlext_planner.interval_join.inputs import TypedJoin, residual_line, with_row
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.partitioning import Routing
-from sqlext_planner.interval_join.residuals import residual_line
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,
-    Rival,
     execute_cached,
     quoted,
     spark_column,
@@ -35,10 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.interval_join.operator import IntervalOperatorSpec
+    from sqlext_operators.interval_join.passes import Side
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
+    from sqlext_planner.exchange.partitioning.choice import Partitioning
     from sqlext_planner.interval_join.inputs import TypedJoin
-    from sqlext_planner.interval_join.partitioning import SplitSide
 
 
 #: Every task sorts the small side, and two tasks a core balance their load better than one. That pays off where the big
@@ -127,7 +127,9 @@ def _stream(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSide | None = None) -> DataFrame:
+def join_by_exchange(
+    typed: TypedJoin, context: ExecutionContext, partitioning: Partitioning | None = None, owner: Side = "left"
+) -> DataFrame:
     """The join's rows: both sides are routed as planned (None: by key, hot keys by tile), and each partition is joined
     alone.
 
@@ -137,7 +139,7 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSi
 
     spec = typed.spec
     sizes = [size_of(frame, context) for frame in (typed.left, typed.right)]
-    routing = Routing.of(typed, sizes, split, context)
+    routing = Routing.of(typed, sizes, partitioning, owner, context)
     shipments = [
         Shipment(tag, typed.frame(side), spec.side(side).keys, routing.router(spec, side))
         for tag, side in enumerate(SIDES)
@@ -215,16 +217,17 @@ def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFram
 
 
 @dataclass(frozen=True)
-class IntervalJoinExec(NodeExec):
+class IntervalJoinExec(PartitionedExec, NodeExec):
     """Computes an IntervalJoin node.
 
-    `auto` may leave small inputs to Spark. Spark also compares the values that the operators do not (types that Spark
+    With a `partitioning` the rows of `owner` are owned; those of the other side go to all members of a team. `auto` may
+    leave small inputs to Spark. Spark also compares the values that the operators do not (types that Spark
     converts with a loss, or does not hand to Python), whatever the strategy.
     """
 
     node: IntervalJoin
     strategy: IntervalJoinStrategy = field(kw_only=True)
-    partitioning: SplitSide | None = field(default=None, compare=False, kw_only=True, repr=False)
+    owner: Side = field(default="left", compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
@@ -243,32 +246,21 @@ class IntervalJoinExec(NodeExec):
         if strategy == "spark":
             return join_by_spark(self.node, left, right)
         if strategy == "exchange":
-            return join_by_exchange(typed, context, self.partitioning)
+            return join_by_exchange(typed, context, self.partitioning, self.owner)
         return join_by_broadcast(typed, "left" if strategy == "broadcast left" else "right", context)
 
     def label(self) -> str:
         node = self.node
-        keys = [
-            f"{left} {'<=>' if safe else '='} {right}"
-            for left, right, safe in zip(node.left_keys, node.right_keys, node.null_safe, strict=True)
-        ]
-        on = f" ON {' AND '.join(keys)}" if keys else ""
-        values = [f"l{i} = {v}" for i, v in enumerate(node.left_values)]
-        values += [f"r{i} = {v}" for i, v in enumerate(node.right_values)]
+        on = f" ON {' AND '.join(node.key_terms)}" if node.left_keys else ""
+        values = [f"{name} = {value}" for side in SIDES for name, value in node.values_of(side).items()]
         payload = ", ".join(str(column) for side in node.passed_on for column in side)
         how = f"[{self.strategy}] {node.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
         return f"{type(self).__name__}: {how}"
 
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | (
-            {} if self.partitioning is None else {"partitioner": self.partitioning.partitioning.rivals}
-        )
-
     def details(self) -> dict[str, Any]:
-        lines = {} if self.partitioning is None else self.partitioning.partitioning.lines
         passes = {f"pass {number}": str(item) for number, item in enumerate(self.node.passes, 1)}
         tested = residual_line(self.node)
-        return passes | ({} if tested is None else {"residual": tested}) | super().details() | lines
+        return passes | ({} if tested is None else {"residual": tested}) | super().details()
 
 
 def join_by_spark(node: IntervalJoin, left: DataFrame, right: DataFrame) -> DataFrame:

@@ -11,8 +11,7 @@ from sqlext_planner.exchange.chains import StreamExec
 from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
-from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, OpenPeriodOf, open_period
 from sqlext_planner.interval_join.partitioning import endless, owned_side
 from sqlext_planner.interval_join.streams import KEPT, delays, not_below, retention, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
@@ -85,7 +84,6 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
             raise watermark_error(f"the {side} side", error, span).about_hint()
-        values = self.node.left_values if side == "left" else self.node.right_values
         known = stream.times.delays
         column_delays = {
             column: known[column.spark_name]
@@ -99,7 +97,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
                 span=span,
                 help="select that column, or compare it",
             ).about_hint()
-        return time_column(column_delays, values)
+        return time_column(column_delays, tuple(self.node.values_of(side).values()))
 
     def _result_times(self, spec: IntervalStreamSpec) -> dict[str, int | str]:
         """The event times of the results: a row comes out with its last match, or when it finds none any more."""
@@ -115,7 +113,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
 
     def _with_unknown_ends(self, periods: Mapping[Side, OpenPeriodOf | None]) -> IntervalJoin:
         """The node with NULL for an end that is not known yet."""
-        values = {side: values_of(self.node, side) for side in SIDES}
+        values = {side: self.node.values_of(side) for side in SIDES}
         for side, period in periods.items():
             if period is not None:
                 values[side] = {**values[side], period.names[1]: period.end.value}
@@ -132,8 +130,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
             return StreamSide(arrow_schema(schema))
         if period is not None:
             return self._open_side(side, time, period, typed)
-        values = self.node.left_values if side == "left" else self.node.right_values
-        names = [typed.names[f"{side[0]}{place}"] for place, value in enumerate(values) if not_below(value, time)]
+        names = [typed.names[name] for name, value in self.node.values_of(side).items() if not_below(value, time)]
         kind = schema[time.spark_name].dataType
         times = tuple(dict.fromkeys(name for name in names if schema[name].dataType == kind))
         return StreamSide(arrow_schema(schema), time.spark_name, times)
@@ -200,14 +197,12 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
 
     def _parts(self, times: dict[Side, Column | None]) -> dict[str, str]:
         """What the state depends on besides the columns."""
-        keys = zip(self.node.left_keys, self.node.right_keys, self.node.null_safe, strict=True)
-        values = [f"l{place} = {value}" for place, value in enumerate(self.node.left_values)]
-        values += [f"r{place} = {value}" for place, value in enumerate(self.node.right_values)]
+        values = [f"{name} = {value}" for side in SIDES for name, value in self.node.values_of(side).items()]
         options = [" AND ".join(map(str, terms)) for terms in self.node.alternatives]
         amounts = [f"{name} = {amount.sql()}" for name, amount in self.node.amounts]
         return {
             "operator": f"interval join, {self.node.kind}",
-            "keys": ", ".join(f"{left} {'<=>' if safe else '='} {right}" for left, right, safe in keys),
+            "keys": ", ".join(self.node.key_terms),
             "conditions": "; ".join((" OR ".join(options), *values, *amounts)),
             "periods": f"{self.node.left_periods} {self.node.right_periods} {self.node.empty}",
             "event times": ", ".join(f"{side} {time}" for side, time in times.items()),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec
 from sqlext_planner.exchange.wire import from_months, months_schema
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
@@ -162,7 +163,7 @@ LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto", "broadcast"]
 
 
 @dataclass(frozen=True)
-class LastJoinExec(NodeExec):
+class LastJoinExec(PartitionedExec, NodeExec):
     """Computes a LastJoin node; `strategies[i]` is how `node.rights[i]` is joined.
 
     A right side whose strategy is not exact for the real types is joined by `pairs`, where Spark compares.
@@ -170,7 +171,6 @@ class LastJoinExec(NodeExec):
 
     node: LastJoin
     strategies: tuple[LastJoinStrategy, ...] = field(kw_only=True)
-    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
     reads_streams = True
@@ -258,12 +258,6 @@ class LastJoinExec(NodeExec):
                 span=next((match.span for match in self.node.matches if match.span is not None), None),
                 help="cast what is compared to one type, and run the statement again",
             )
-
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
-
-    def details(self) -> dict[str, Any]:
-        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
     def label(self) -> str:
         parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.node.matches, strict=True))

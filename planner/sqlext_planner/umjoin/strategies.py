@@ -248,16 +248,9 @@ def _refused(node: UMJoin, obstacles: Obstacles) -> SqlExtError:
     ).about_hint()
 
 
-@dataclass(frozen=True)
-class SplitInput:
-    """A partitioning, and the place of the operator's input whose rows are owned."""
-
-    partitioning: Partitioning
-    place: int
-
-
-def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -> SplitInput | None:
-    """The partitioning of the exchange of a node that is joined by shared keys; None: by the hash of the keys.
+def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -> tuple[Partitioning, int] | None:
+    """The partitioning of the exchange of a node that is joined by shared keys, and the place of the operator's input
+    whose rows are owned; None: by the hash of the keys.
 
     Raises UnsupportedError for a hint that a multi-way join does not allow.
     """
@@ -274,7 +267,7 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
         unbounded="a multi-way join by a shared key has no time",
     )
     found = choose_partitioning(ordered, demand, catalog, config, node.partitioner, per_core=2)
-    return None if found is None else SplitInput(found, owner)
+    return None if found is None else (found, owner)
 
 
 def _inputs(node: UMJoin) -> list[SampledInput]:
@@ -338,7 +331,7 @@ def plan_umjoin(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
         return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), **choice.facts)
     routing: Routing = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
     found = umjoin_partitioning(node, planner.catalog, planner.config) if routing == "shared key" else None
-    make = UMJoinExec if found is None else partial(UMJoinExec, partitioning=found.partitioning, owner=found.place)
+    make = UMJoinExec if found is None else partial(UMJoinExec, partitioning=found[0], owner=found[1])
     return operator_plan(node, inputs, routing, facts=choice.facts, mark=planner.marked, make=make)
 
 

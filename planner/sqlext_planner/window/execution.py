@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, ShownCall
-from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, Rival, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowUnionExec(NodeExec):
+class WindowUnionExec(PartitionedExec, NodeExec):
     """Computes the windows of a WindowUnion node.
 
     Every input is cut into Arrow blocks by the hash of its partition keys (or read from Parquet by the scatter
@@ -33,7 +34,6 @@ class WindowUnionExec(NodeExec):
     """
 
     node: WindowUnion
-    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
@@ -73,11 +73,8 @@ class WindowUnionExec(NodeExec):
         ]
         return ship(shipments, context, None if partitioning is None else partitioning.planned)
 
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
-
     def details(self) -> dict[str, Any]:
-        found = super().details() | ({} if self.partitioning is None else self.partitioning.lines)
+        found = super().details()
         if self.partitioning is None and not any(key.references for key in self.node.partition_by):
             found["one group"] = "no key tells rows apart: one task computes all of them"
         return found

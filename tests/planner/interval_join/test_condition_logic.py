@@ -10,8 +10,8 @@ from itertools import product
 import duckdb
 import pytest
 from sqlext_planner.batches import BATCHES
-from sqlext_planner.interval_join.left_to_spark import reason
 from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.interval_join.rules import reason
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate

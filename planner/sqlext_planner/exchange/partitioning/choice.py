@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
@@ -15,7 +15,7 @@ from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
 from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput, sampled
 from sqlext_planner.relational.base_tables import base_table
-from sqlext_planner.relational.physical_plan import Rival
+from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
@@ -146,6 +146,19 @@ class Partitioning:
     def planned(self) -> int | None:
         """The number of partitions that the placement is for; None for the hash, which serves any number."""
         return None if self.placement is None else self.partitions
+
+
+@dataclass(frozen=True)
+class PartitionedExec(PhysicalPlan):
+    """An operator behind an exchange that spreads its rows by `partitioning`, None: by the hash of the keys."""
+
+    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
+
+    def details(self) -> dict[str, Any]:
+        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
 
 def choose_partitioning(

@@ -11,10 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
 from sqlext_planner.expressions.types import common_type, family
 from sqlext_planner.relational.logical_plan import Field, comma, relation_name
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Rival, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup, equality
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Routing = Literal["shared key", "hypercube"]
 
 
 @dataclass(frozen=True)
-class UMJoinExec(PhysicalPlan):
+class UMJoinExec(PartitionedExec):
     """Joins inputs on equal columns, as a UMJoin does (umjoin/nodes.py), and does nothing else.
 
     `condition` holds equalities of two inner inputs' columns, ``matches[i]`` of input i's columns and inner ones; rows
@@ -49,7 +50,6 @@ class UMJoinExec(PhysicalPlan):
     count: Column | None
     routing: Routing
     group: UMJoinGroup | None = field(default=None, compare=False, repr=False)
-    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
     owner: int = field(default=0, kw_only=True)
 
     is_extension = True
@@ -106,15 +106,12 @@ class UMJoinExec(PhysicalPlan):
         classes = comma(self.layout.names)
         return f"{type(self).__name__}: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
 
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
-
     def details(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"strategy": self.routing, "key classes": list(self.layout.names)}
         if self.routing == "hypercube":
             facts["shares"] = "by the inputs' sizes when it runs"
         notes = {} if self.group is None else self.group.notes
-        return facts | notes | super().details() | ({} if self.partitioning is None else self.partitioning.lines)
+        return facts | notes | super().details()
 
 
 @dataclass(frozen=True)
