@@ -32,7 +32,7 @@ def figures_of(progress: Any) -> dict[str, int]:
     """
     from sqlext_planner.exchange.stream_driver import BUCKETS, MOST_ROWS
     from sqlext_planner.exchange.stream_settings import observed_figures, operators_below
-    from sqlext_planner.spark.future_rows import FUTURE_ROWS, future_rows
+    from sqlext_planner.spark.streams import FUTURE_ROWS, future_rows
 
     ours = observed_figures(progress)
     below = operators_below(ours)

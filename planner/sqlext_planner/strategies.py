@@ -20,10 +20,10 @@ from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, Scan, SparkRelation, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
+from sqlext_planner.relational.spark_exec import SPARK_NODES, SparkExec, by_spark
 from sqlext_planner.relational.streams import input_error, stream_spans
 from sqlext_planner.umjoin.nodes import UMJoin
-from sqlext_planner.window.group_aggregate import GroupAggregate
+from sqlext_planner.window.group_aggregate import GroupAggregate, GroupAggregateExec
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, WindowUnion) or not node.is_streaming:
         return None
     from sqlext_planner.window.execution import window_placing
-    from sqlext_planner.window.stream_execution import WindowStreamExec
-    from sqlext_planner.window.streams import retention
+    from sqlext_planner.window.stream_execution import WindowStreamExec, retention
 
     placing = window_placing(node, planner.config)
     return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=retention(node))
@@ -91,7 +90,7 @@ def early_windows(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:
     """What all physical windows over streams have."""
-    from sqlext_planner.window.streams import delays
+    from sqlext_planner.window.stream_execution import delays
 
     inputs = tuple(map(planner.later, node.children))
     return {"node": node, "inputs": inputs, "stream_spans": stream_spans(node.children), "delays": delays(node, inputs)}
@@ -115,7 +114,6 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     """GroupAggregate -> GroupAggregateExec: one Arrow-block exchange by the keys, then Spark's aggregates if any."""
     if not isinstance(node, GroupAggregate):
         return None
-    from sqlext_planner.window.group_aggregate import GroupAggregateExec
 
     beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
     why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
@@ -138,7 +136,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
     inputs = tuple(map(planner.later, node.children))
     if node.is_streaming:
-        from sqlext_planner.last_join.streams import stream_strategies
+        from sqlext_planner.last_join.execution import stream_strategies
 
         strategies, why = stream_strategies(node)
         why += _told_keys(node, planner)
@@ -234,7 +232,7 @@ def _told_keys(node: LastJoin | IntervalJoin, planner: Planner) -> str:
     """What a user should know of the types of a join's keys, of which only a DOUBLE may be inferred."""
     if not any(item.dtype == "double" for scan in node.collect(Scan) for item in scan.fields):
         return ""
-    from sqlext_planner.relational.base_tables import inferred_keys
+    from sqlext_planner.relational.plan_patterns import inferred_keys
 
     sides = node.matches if isinstance(node, LastJoin) else (node,)
     return inferred_keys(node, (key for side in sides for key in (*side.left_keys, *side.right_keys)), planner.catalog)
@@ -292,7 +290,7 @@ def _plain_scan(plan: PhysicalPlan) -> SparkExec | None:
 
 def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """The relational core, node by node, through the public DataFrame API; Catalyst plans it further."""
-    if type(node) not in frame_of.registry:
+    if type(node) not in SPARK_NODES:
         return None
     info = planner.catalog.table(node.table) if isinstance(node, Scan) and planner.catalog is not None else None
     return SparkExec(node, tuple(map(planner.later, node.children)), info, why=_left_to_spark(node))
@@ -331,11 +329,11 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
         case EarlyAggregate() | EarlyWindows():
             return input_error(node)
         case WindowUnion():
-            from sqlext_planner.window.streams import refusal as window_refusal
+            from sqlext_planner.window.stream_execution import refusal as window_refusal
 
             return window_refusal(node)
         case LastJoin():
-            from sqlext_planner.last_join.streams import refusal as last_join_refusal
+            from sqlext_planner.last_join.execution import refusal as last_join_refusal
 
             return last_join_refusal(node)
         case UMJoin():

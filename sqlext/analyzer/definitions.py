@@ -10,7 +10,7 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.expressions.types import ORDER_TYPES, WINDOW_ORDER_TYPES
 from sqlext_planner.relational.nodes import SortKey
-from sqlext_planner.window.frame import (
+from sqlext_planner.window.nodes import (
     CURRENT_ROW,
     MICROSECONDS,
     ONES,

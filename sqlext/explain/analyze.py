@@ -12,8 +12,8 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
-from sqlext_planner.periods.counts import PeriodInput, period_inputs
-from sqlext_planner.plan_format.amounts import rows_text
+from sqlext_planner.periods.functions import PeriodInput, period_inputs
+from sqlext_planner.plan_format.markup import rows_text
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.measures import StageFigures
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
-    from sqlext_planner.spark.executed import SparkOperator
+    from sqlext_planner.spark.plans import SparkOperator
 
     from sqlext.explain.stream_plan import StreamPlan
     from sqlext.run.pipeline import StagedPlan

@@ -12,9 +12,8 @@ from sqlext_planner.batches import BATCHES
 from sqlext_planner.exchange.figures import PARTS
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.plan_format import side_by_side, tree_text
-from sqlext_planner.plan_format.amounts import seconds_text
 from sqlext_planner.plan_format.html import doc_html, scrolling
-from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.markup import Content, Markup, seconds_text, tag
 from sqlext_planner.plan_format.pictures.picture import Picture
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries

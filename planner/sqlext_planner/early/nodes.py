@@ -1,4 +1,7 @@
-"""Aggregates over a window join of two streams, with early answers."""
+"""Aggregates over a window join of two streams, with early answers.
+
+Which estimators there are is in a table of the operators, which is loaded when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -133,3 +136,24 @@ class EarlyAggregate(LogicalPlan):
         begins = f" + {self.offset / 1e6:g}s" if self.offset else ""
         windows = f"{self.length / 1e6:g}s{begins} of {self.left_time}, {self.right_time}"
         return f"EarlyAggregate: ON {keys} WINDOWS {windows} [{comma(self.calls)}] EMIT {self.emission}"
+
+
+def default_estimator() -> str:
+    """The one that is used if none is named."""
+    from sqlext_operators.early.estimators import DEFAULT
+
+    return DEFAULT
+
+
+def estimator_docs() -> dict[str, str]:
+    """A line about each estimator, by name."""
+    from sqlext_operators.early.estimators import ESTIMATORS
+
+    return {name: kind.doc for name, kind in ESTIMATORS.items()}
+
+
+def stream_estimators() -> list[str]:
+    """Those that need no arrivals, which a stream does not keep."""
+    from sqlext_operators.early.estimators import ESTIMATORS
+
+    return [name for name, kind in ESTIMATORS.items() if not kind.follows_arrivals]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, value_type_error
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
-from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, run_stream, watermark_error
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.relational.physical_plan import (
@@ -44,9 +44,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
 
     is_extension = True
 
-    def label(self) -> str:
-        return f"EarlyAggregateExec{self.node.label().removeprefix('EarlyAggregate')}"
-
     def shown_calls(self) -> Iterator[ShownCall]:
         for call in self.node.calls:
             yield ShownCall(call.column, call.text, () if call.value is None else (call.value,), call.span)
@@ -68,7 +65,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
         from sqlext_operators.early.stream import EarlySpec
 
         from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.exchange.wire import arrow_schema
 
         frames = [execute_cached(child, context) for child in self.inputs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.typed import FunctionCall
@@ -61,16 +61,12 @@ def _below(column: Column, plan: LogicalPlan, micros: Microseconds) -> TimeWindo
             names = dict(zip(child.output_columns, plan.output_columns, strict=True))
             source = next((inner for inner, outer in names.items() if outer == column), None)
             window = None if source is None else _below(source, child, micros)
-            return window and _at(window, None if window.time is None else names.get(window.time))
+            return window and replace(window, time=None if window.time is None else names.get(window.time))
         case Project(items=items, child=child):
             item = next((item for item in items if item.column == column), None)
             window = None if item is None else time_window(item.expression, child, micros)
             time = next((item.column for item in items if window is not None and item.expression == window.time), None)
-            return window and _at(window, time)
+            return window and replace(window, time=time)
         case Filter(child=child) | Hint(child=child):
             return _below(column, child, micros)
     return None
-
-
-def _at(window: TimeWindow, time: Column | None) -> TimeWindow:
-    return TimeWindow(time, window.length, window.slide, window.offset)

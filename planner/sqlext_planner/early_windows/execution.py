@@ -14,7 +14,7 @@ from sqlext_planner.exchange.chains import shown
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.window.nodes import WindowUnion
 from sqlext_planner.window.stream_execution import WindowStreamExec
-from sqlext_planner.window.streams import retention as windows_retention
+from sqlext_planner.window.stream_execution import retention as windows_retention
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

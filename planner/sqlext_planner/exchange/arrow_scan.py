@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan
 from sqlext_planner.spark.scans import MOST_FILES, PlainScan, plain_parquet_scan
 from sqlext_planner.spark.session import arrow_type, is_local
 from sqlext_planner.spark.tables import over_sources
@@ -40,13 +38,6 @@ class ArrowScanExec(PhysicalPlan):
     child: PhysicalPlan
 
     stands_for_child = True
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
-    def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context)
 
     def label(self) -> str:
         return f"ArrowScanExec: [{', '.join(self.frame_columns)}]"

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.scatter import Before, Router, Upstream
 
     from sqlext_planner.exchange.figures import Measures, StepKind, TaskStep
-    from sqlext_planner.exchange.wire import Size
-    from sqlext_planner.relational.physical_plan import ExecutionContext
 
 
 @dataclass(frozen=True)

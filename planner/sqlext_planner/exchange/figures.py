@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.profile import StepFigures
 
     from sqlext_planner.relational.physical_plan import PhysicalPlan
-    from sqlext_planner.spark.executed import SparkOperator
+    from sqlext_planner.spark.plans import SparkOperator
     from sqlext_planner.spark.workers import BatchFunction
 
 #: `scatter`: the sending half of an exchange, for one input; `run`: the operator behind it; `alone`: the operator,

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.exchange.figures import NodeFigures, StepKind, TaskKey, TaskStep, node_figures, skew
 from sqlext_planner.exchange.node_rows import plan_figures
-from sqlext_planner.spark.executed import ExecutedPlans
-from sqlext_planner.spark.plans import attribute_ids, items_of
+from sqlext_planner.spark.plans import ExecutedPlans, attribute_ids, items_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -180,7 +180,7 @@ def run_stream(
     from sqlext_operators.errors import explained
     from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
-    from sqlext_planner.exchange.moved_checkpoints import watch_starts
+    from sqlext_planner.exchange.stream_listeners import watch_starts
 
     check_streams()
     check_settings(context.spark)
@@ -217,7 +217,7 @@ def run_stream(
     initial = _initial(fixed).groupBy("pid") if fixed else None
     rows = with_state(_unshared(_union(live)).groupBy("pid"), stateful_processor(spec), RESULT_SCHEMA, initial)
     if counted is not None and placed is not None:
-        from sqlext_planner.exchange.stream_placements import keep_placed
+        from sqlext_planner.exchange.stream_listeners import keep_placed
 
         keep_placed(context.spark, name, placed.spec)
     delays = {column: time if isinstance(time, str) else time + chain.delay for column, time in times.items()}

@@ -263,7 +263,6 @@ def value_bytes(kind: pa.DataType | None) -> int:
 
 def dtype_bytes(dtype: str | None) -> int:
     """Estimated bytes of a value of a Spark type, None for one that is not known."""
-    from sqlext_planner.errors import UnsupportedError
     from sqlext_planner.expressions.types import to_arrow
 
     try:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
     from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.interval_join.inputs import TypedJoin
 
 
 #: Every task sorts the small side, and two tasks a core balance their load better than one. That pays off where the big
@@ -60,7 +59,6 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     from sqlext_operators.interval_join.spec import IntervalBroadcastSpec
 
     from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
-    from sqlext_planner.exchange.driver import Reporting
     from sqlext_planner.spark.session import cores
     from sqlext_planner.spark.tables import over_sources
     from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
@@ -234,7 +232,6 @@ class IntervalJoinExec(PartitionedExec, NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for values that do not compare or a distance that does not fit their type,
         ConfigurationError if the workers lack the package."""
-        from sqlext_planner.interval_join.inputs import TypedJoin
 
         left, right = (execute_cached(child, context) for child in self.inputs)
         typed: TypedJoin | None = (

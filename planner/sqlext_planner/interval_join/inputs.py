@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from sqlext_operators.expressions import nodes as operators
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
+from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span
@@ -212,7 +212,6 @@ def _pair_schema(spec: IntervalJoinSpec, frames: Sequence[DataFrame]) -> StructT
 def with_row(schema: StructType) -> StructType:
     """The fields of candidate pairs of undecided copies."""
     from pyspark.sql.types import LongType, StructField, StructType
-    from sqlext_operators.interval_join.spec import ROW
 
     return StructType([*schema, StructField(ROW, LongType())])
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.choice import Partitioning
+    from sqlext_planner.exchange.partitioning.loads import Sampled, SampledInput
     from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, Refused
-    from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.inputs import TypedJoin
@@ -96,8 +96,8 @@ def interval_partitioning(
     Raises UnsupportedError for a hint that the join does not allow.
     """
     from sqlext_planner.exchange.partitioning.choice import WantedPartitioning, input_rows
+    from sqlext_planner.exchange.partitioning.loads import sampled
     from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-    from sqlext_planner.exchange.partitioning.samples import sampled
     from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner, join_demand
 
     typed = _TypedSides.of(node)
@@ -161,7 +161,7 @@ class _TypedSides:
 
     def input(self, side: Side) -> SampledInput:
         """A side with its keys and values; without values if their types are not known."""
-        from sqlext_planner.exchange.partitioning.samples import SampledInput
+        from sqlext_planner.exchange.partitioning.loads import SampledInput
 
         node = self.node
         plan, keys = (node.left, node.left_keys) if side == "left" else (node.right, node.right_keys)

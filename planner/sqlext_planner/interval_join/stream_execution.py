@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, run_stream, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, OpenPeriodOf, open_period
@@ -45,7 +45,6 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.interval_join.inputs import TypedJoin
 
         left, right = (execute_cached(child, context) for child in self.inputs)

@@ -146,7 +146,6 @@ def run_tiles(
 def _placement(sample: JoinSample, partitions: int) -> Placement | None:
     """Of hot keys in tiles, and the other keys."""
     from sqlext_planner.exchange.partitioning.loads import Loads, Sample
-    from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan
 
     counts = [Sample(sample.hashes[side], None, len(sample.hashes[side]) * sample.weights[side]) for side in SIDES]
     exchange = Exchange(Loads.of(counts), join_demand(sample.spec.kind, sample), partitions)
@@ -156,7 +155,7 @@ def _placement(sample: JoinSample, partitions: int) -> Placement | None:
 
 def _sample(typed: TypedJoin, sizes: Sequence[Size | None], context: ExecutionContext) -> JoinSample:
     """The keys and values of some rows of both sides, the same fraction of each."""
-    from sqlext_planner.exchange.partitioning.samples import with_keys
+    from sqlext_planner.exchange.partitioning.loads import with_keys
 
     fraction = _fraction(sizes)
     tables = {}

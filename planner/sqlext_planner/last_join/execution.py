@@ -1,4 +1,7 @@
-"""The physical LAST JOIN: every left row once, with the last matching row of each right side."""
+"""The physical LAST JOIN: every left row once, with the last matching row of each right side.
+
+Over a stream with tables, each row is joined when it comes, with the tables as they were at the start.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.exchange.partitioning.choice import PartitionedExec
-from sqlext_planner.exchange.wire import from_months, months_schema
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, choose_partitioning
+from sqlext_planner.exchange.wire import from_months, is_shippable, months_schema, types_of
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
-from sqlext_planner.expressions.types import common_type, family
-from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch
+from sqlext_planner.expressions.types import ORDER_TYPES, common_type, family
+from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch, join_by_exchange
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.last_join.rules import ResidualTerms
 from sqlext_planner.relational.physical_plan import (
@@ -26,16 +29,15 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
     tried,
 )
+from sqlext_planner.relational.streams import shown, streams_of
 from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sqlext_planner.catalog import Catalog
-    from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
-    from sqlext_planner.last_join.inputs import LastJoinSide, TypedMatch
+    from sqlext_planner.exchange.partitioning.loads import SampledInput
 
 
 def choose_strategies(
@@ -116,7 +118,6 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that LAST JOIN does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import Demand, choose_partitioning
 
     demand = Demand(unbounded="the last row that matches can have any time")
     return choose_partitioning(_inputs(node), demand, catalog, config, node.partitioner)
@@ -124,7 +125,7 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
 def _inputs(node: LastJoin) -> list[SampledInput]:
     """The left side and the right ones, with their keys in the types in which they are compared."""
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.loads import SampledInput
 
     match = node.matches[0]
     common = [_common(node, place) for place in range(len(node.rights))]
@@ -189,7 +190,6 @@ class LastJoinExec(PartitionedExec, NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.last_join.inputs import LastJoinSide, TypedMatch, join_by_exchange
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
         left, *rights = (LastJoinSide(execute_cached(plan, context), plan.output_columns) for plan in self.inputs)
@@ -228,7 +228,6 @@ class LastJoinExec(PartitionedExec, NodeExec):
         context: ExecutionContext,
     ) -> list[LastJoinStrategy]:
         """The strategies without `auto`, and `pairs` where the chosen one cannot be."""
-        from sqlext_planner.exchange.wire import is_shippable
 
         limit = context.config.last_join_broadcast_bytes
         small = all(
@@ -283,8 +282,6 @@ def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
 
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
     """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
-    from sqlext_planner.exchange.wire import types_of
-    from sqlext_planner.expressions.types import ORDER_TYPES
 
     order = match.order_by
     if order is None or isinstance(order, LiteralExpression):
@@ -328,3 +325,51 @@ def join_by_broadcast(
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
     rows = shipped.frames[0].toDF(*(f"c{place}" for place in range(len(shipped.frames[0].columns))))
     return from_months(rows.mapInArrow(reporting.function(entry), months_schema(shipped.result)), shipped.result)
+
+
+def refusal(node: LastJoin) -> SqlExtError | None:
+    """Why the join cannot be computed over its streams; None if it can."""
+    stream = next((stream for right in node.rights for stream in streams_of(right)), None)
+    if stream is not None:
+        return UnsupportedError(
+            f"the right side of a LAST JOIN is the stream{shown(stream)}: its last row is never known",
+            condition="stream-unbounded",
+            span=stream.span,
+            help="write the stream to a table and join that, or use a window: WINDOW w AS (UNION ...), last_value(...)",
+        )
+    if not node.is_streaming:
+        return UnsupportedError(
+            f"{node.operator_name} cannot read a stream in a subquery of an expression",
+            condition="stream-not-supported",
+        )
+    mixed = _mixed(node)
+    if mixed:
+        return UnsupportedError(
+            f"only Spark can evaluate {mixed[0]}, and not in a LAST JOIN of a stream",
+            condition="stream-not-supported",
+            span=mixed[0].span or node.span,
+            help="compare columns of the two sides with =, <, <=, > or >=, or compute what is compared in a subquery",
+        )
+    hint = node.partitioner
+    if hint is not None and hint.name != "broadcast":
+        return UnsupportedError(
+            f"the hint {hint} cannot be followed by a LAST JOIN of a stream: its rows stay where they are, and all "
+            "tasks have the tables, as with broadcast",
+            condition="hint-not-followed",
+            span=hint.span,
+            help="leave the hint out, or put the LAST JOIN in a subquery without it",
+        ).about_hint()
+    return None
+
+
+def _mixed(node: LastJoin) -> Sequence[Expression]:
+    columns = node.left.output_columns
+    pairs = zip(node.rights, node.matches, strict=True)
+    return [term for right, match in pairs for term in ResidualTerms.of(match, columns, right.output_columns).mixed]
+
+
+def stream_strategies(node: LastJoin) -> tuple[tuple[LastJoinStrategy, ...], str]:
+    """A strategy for each right side, and the reason."""
+    why = "each row of the stream is joined when it comes, with the tables as they were when the query started"
+    strategies: list[LastJoinStrategy] = ["broadcast"] * len(node.rights)
+    return tuple(strategies), why

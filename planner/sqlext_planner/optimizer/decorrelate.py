@@ -32,9 +32,8 @@ from sqlext_planner.optimizer.correlation import (
 from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression
-from sqlext_planner.relational.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Limit, Project, Sort, Window, filtered
-from sqlext_planner.relational.plan_patterns import is_single_row
+from sqlext_planner.relational.plan_patterns import is_single_row, is_strict, value_of_no_rows
 
 
 @rule(order="top_down", on=(Filter,))

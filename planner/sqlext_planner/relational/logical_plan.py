@@ -64,8 +64,9 @@ class LogicalPlan(TreeNode):
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
-        """The node's columns, in order; no column occurs twice."""
-        raise NotImplementedError(type(self).__name__)
+        """The node's columns, in order; no column occurs twice. Those of its only child, if the class says nothing."""
+        (child,) = self.children
+        return child.output
 
     @cached_property
     def output_columns(self) -> tuple[Column, ...]:

@@ -114,10 +114,6 @@ class Filter(LogicalPlan):
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, condition=self.condition.substitute(mapping))
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
     def label(self) -> str:
         return f"Filter: {self.condition}"
 
@@ -278,10 +274,6 @@ class Sort(LogicalPlan):
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in self.keys))
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
     def label(self) -> str:
         return f"Sort: {comma(self.keys)}"
 
@@ -293,10 +285,6 @@ class Limit(LogicalPlan):
     count: int | None
     offset: int
     child: LogicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
 
     def label(self) -> str:
         parts = [str(self.count)] if self.count is not None else ["ALL"]
@@ -355,10 +343,6 @@ class Distinct(LogicalPlan):
     def child_needs(self, needed: Set[Column]) -> Needs:
         return [(self.child, set(self.child.output_columns))]
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
 
 @dataclass(frozen=True)
 class SubqueryAlias(LogicalPlan):
@@ -409,10 +393,6 @@ class Output(LogicalPlan):
     names: tuple[str, ...]
     child: LogicalPlan
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
     def label(self) -> str:
         return f"Output: {comma(self.names)}"
 
@@ -445,10 +425,6 @@ class Hint(LogicalPlan):
     name: str
     parameters: tuple[Expression, ...]
     child: LogicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
 
     def label(self) -> str:
         return f"Hint: {self.name}" + (f"({comma(self.parameters)})" if self.parameters else "")

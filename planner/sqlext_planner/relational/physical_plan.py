@@ -126,8 +126,9 @@ class PhysicalPlan(TreeNode):
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
-        """The node's columns, in order; no column occurs twice."""
-        raise NotImplementedError(type(self).__name__)
+        """The node's columns, in order; no column occurs twice. Those of its only child, if the class says nothing."""
+        (child,) = self.children
+        return child.output
 
     @cached_property
     def output_columns(self) -> tuple[Column, ...]:
@@ -139,11 +140,12 @@ class PhysicalPlan(TreeNode):
         return tuple(column.spark_name for column in self.output_columns)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        """A lazy DataFrame whose columns are `frame_columns`.
+        """A lazy DataFrame whose columns are `frame_columns`; its only child's, if the class says nothing.
 
         Call it through `execute_cached`, also for children.
         """
-        raise NotImplementedError(type(self).__name__)
+        (child,) = self.children
+        return execute_cached(child, context)
 
     def shown_relation(self) -> tuple[str, str] | None:
         """The relation that the node brings in, and the name that the user knows: a table without an alias that the
@@ -201,6 +203,9 @@ class NodeExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.node.output
+
+    def label(self) -> str:
+        return f"{self.node_name()}{self.node.label().removeprefix(self.node.node_name())}"
 
     def expressions(self) -> Iterator[Expression]:
         for item in self.node.expressions():

@@ -31,7 +31,7 @@ from sqlext_planner.umjoin.streams import StreamParts, refusal, stream_parts, st
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.loads import SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 
@@ -272,7 +272,7 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
 
 def _inputs(node: UMJoin) -> list[SampledInput]:
     """The operator's inputs with a column of each shared class, in the types in which they are compared."""
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.loads import SampledInput
 
     split = UMJoinSplit.of(node)
     layout = split.layout

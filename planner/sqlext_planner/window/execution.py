@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.exchange.partitioning.choice import PartitionedExec
+from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, choose_partitioning
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, ShownCall
 from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached
 from sqlext_planner.window.nodes import WindowUnion
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.driver import Wire
     from sqlext_planner.exchange.partitioning.choice import Demand, Partitioning
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.loads import SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
 
@@ -79,9 +79,6 @@ class WindowUnionExec(PartitionedExec, NodeExec):
             found["one group"] = "no key tells rows apart: one task computes all of them"
         return found
 
-    def label(self) -> str:
-        return f"{type(self).__name__}{self.node.label().removeprefix('WindowUnion')}"
-
 
 ANSI = "spark.sql.ansi.enabled"
 
@@ -91,7 +88,6 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that the windows do not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import choose_partitioning
 
     return choose_partitioning(_inputs(node), window_demand(node), catalog, config, node.partitioner)
 
@@ -115,8 +111,6 @@ def window_demand(node: WindowUnion) -> Demand:
     from sqlext_operators.window.reach import time_reach
     from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
-    from sqlext_planner.exchange.partitioning.choice import Demand
-
     order = _order(node)
     windows = tuple(
         Window(
@@ -137,7 +131,7 @@ def window_demand(node: WindowUnion) -> Demand:
 
 
 def _inputs(node: WindowUnion) -> list[SampledInput]:
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.loads import SampledInput
 
     order = _order(node)
     wanted = (*node.partition_by, *(() if order is None else (order,)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
-from sqlext_planner.exchange.driver import memory_bytes
+from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
 from sqlext_planner.exchange.wire import BY_BYTES, YEAR_MONTH, WireColumns, as_months, shippable
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall, is_exact, is_movable, reads_only
 from sqlext_planner.relational.logical_plan import (
@@ -259,7 +259,6 @@ class GroupAggregateExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key or argument types that do not fit, UnsupportedError for a column that Spark
         cannot hand to Python, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.exchange.driver import Shipment, ship
 
         inputs = GroupInputs.of(self.node, execute_cached(self.inputs[0], context))
         wire = ship([Shipment(0, inputs.frame, inputs.keys)], context)
@@ -299,6 +298,3 @@ class GroupAggregateExec(NodeExec):
             return value
         empty, dtype = inputs.empty_result(call.column.spark_name)
         return when(count(lit(1)) == 0, lit(empty).cast(dtype)).otherwise(value)
-
-    def label(self) -> str:
-        return f"GroupAggregateExec{self.node.label().removeprefix('GroupAggregate')}"

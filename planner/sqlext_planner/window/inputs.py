@@ -8,7 +8,7 @@ The rules are those of docs/reference/windows.md, sections 1 and 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from sqlext_operators.sequences.sequence import FurtherKey
     from sqlext_operators.window.operator import WindowOperatorSpec
 
-    from sqlext_planner.relational.nodes import SortKey
     from sqlext_planner.window.execution import WindowUnionExec
 
 
@@ -116,7 +115,6 @@ class WindowInputs:
 
     def operator(self, config: Config, *, ansi: bool) -> WindowOperatorSpec:
         """What a worker does with a partition."""
-        from dataclasses import replace
 
         found = operator_spec(replace(self.spec, ansi=ansi), self.tie_order, len(self.frames), config)
         return replace(found, sequence=replace(found.sequence, further=self.further)) if self.further else found

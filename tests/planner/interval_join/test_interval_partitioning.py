@@ -22,10 +22,9 @@ from sqlext_planner.config import PARTITIONERS as NAMES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.choice import Partitioning
-from sqlext_planner.exchange.partitioning.loads import Loads, Sample
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample, with_keys
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
-from sqlext_planner.exchange.partitioning.samples import with_keys
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES

@@ -12,8 +12,7 @@ from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, Scan, SetOperation, SparkRelation
 from sqlext_planner.relational.plan_patterns import same_query
-from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowUnion
+from sqlext_planner.window.nodes import CURRENT_ROW, Bound, WindowFrame, WindowUnion
 from sqlext_planner.window.rules import merge_window_unions
 
 from tests.planner.plans import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sqlext_planner.errors import InternalError
@@ -12,12 +11,12 @@ from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedE
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Project
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, filtered_by_spark
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,6 @@ class _GroupExec(PhysicalPlan):
 
     group: UMJoinGroup
     child: PhysicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
-    def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context)
 
     def label(self) -> str:
         return f"{type(self).__name__}: {self.group}"

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
-from sqlext_planner.exchange.driver import BUSY_BYTES, Shipment, join_partition_count, memory_bytes, ship, size_of
+from sqlext_planner.exchange.driver import (
+    BUSY_BYTES,
+    Shipment,
+    join_partition_count,
+    memory_bytes,
+    run_stage,
+    ship,
+    size_of,
+)
 from sqlext_planner.exchange.wire import (
     Size,
     WireColumns,
@@ -286,7 +294,6 @@ def _joined_from_files(
     from sqlext_operators.umjoin.operator import MultiwayFiles, join_files
 
     from sqlext_planner.exchange.arrow_scan import task_rows
-    from sqlext_planner.exchange.driver import run_stage
     from sqlext_planner.spark.session import cores
     from sqlext_planner.spark.workers import check_workers
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.stream_driver import (
+    Chain,
+    StreamInput,
+    bucket_count,
+    identity,
+    run_stream,
+    watermark_error,
+)
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
@@ -70,7 +77,6 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.stream_driver import bucket_count, run_stream
         from sqlext_planner.exchange.wire import arrow_schema
         from sqlext_planner.umjoin.execute.exchanged import TypedInputs
 
