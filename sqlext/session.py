@@ -36,7 +36,7 @@ OPENMLDB_SETTINGS = {ANSI: "false", ZONE: "Asia/Shanghai"}
 #: spark.sql to the extension.
 AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
 #: Our own settings.
-_KEYS = tuple(key for key, _, _ in Config.documentation())
+_KEYS = tuple(setting.key for setting in Config.described())
 
 
 class Session:

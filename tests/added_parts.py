@@ -18,6 +18,7 @@ from sqlext_operators.window.evaluators.sums import total
 from sqlext_operators.window.functions import FUNCTIONS, Evaluation, Parameter, WindowFunction
 from sqlext_operators.window.functions.types import bigint
 from sqlext_operators.window.twins import TWINS
+from sqlext_planner.plan_format import tree_text
 
 RELATIONS["period_holds_start_of"] = PeriodRelation(
     "period_holds_start_of", "period", ("HOLDS START OF",), "a <= c, c < b", None, "s starts while r lasts."
@@ -92,7 +93,7 @@ def relation() -> dict[str, Any]:
         "wrong": len(
             pairs ^ {(i, j) for i in range(80) for j in range(80) if starts[0, i] <= starts[1, j] < ends[0, i]}
         ),
-        "plans": [plan is not None and "IntervalJoinExec" in plan.tree_string() for plan in plans],
+        "plans": [plan is not None and "IntervalJoinExec" in tree_text(plan, details=False) for plan in plans],
     }
 
 

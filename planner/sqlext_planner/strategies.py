@@ -141,7 +141,8 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         strategies, why = stream_strategies(node)
         why += _told_keys(node, planner)
         return LastJoinExec(node, inputs, strategies=strategies, why=why)
-    sizes = list(map(_scan_bytes, inputs[1:]))
+    scans = map(_plain_scan, inputs[1:])  # the sizes are those of their tables, before any filter
+    sizes = [None if scan is None or scan.info is None else scan.info.bytes for scan in scans]
     strategies, why = choose_strategies(node, sizes, planner.config)
     why += _told_keys(node, planner)
     rivals = strategy_rivals(strategies, sizes, planner.config)
@@ -252,12 +253,6 @@ def _sized_info(scan: SparkExec | None, node: IntervalJoin, planner: Planner) ->
         return scan.info
     assert isinstance(scan.node, Scan)
     return replace(scan.info, bytes=planner.catalog.table_bytes(scan.node.table))
-
-
-def _scan_bytes(child: PhysicalPlan) -> int | None:
-    """The size of the table that a plan only scans, before any filter; None where it is unknown."""
-    scan = _plain_scan(child)
-    return None if scan is None or scan.info is None else scan.info.bytes
 
 
 def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:

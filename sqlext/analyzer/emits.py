@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, cast
 
-from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction
-from sqlext_planner.early.time_windows import TimeWindow, time_window
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction, TimeWindow, time_window
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction, conjuncts
 from sqlext_planner.relational.joins import Join

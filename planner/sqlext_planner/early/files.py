@@ -67,9 +67,11 @@ def read_rows(path: Path, columns: Columns, unit: int) -> FileRows:
             condition="replay-files",
         )
     stamped = columns.time is not None and types.is_temporal(table.schema.field(columns.time).type)
+    keys = table.column(columns.key).combine_chunks()
+    keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) and keys.num_chunks else keys
     return FileRows(
         path,
-        _single(table.column(columns.key)).filter(pa.array(is_complete)),
+        keys.filter(pa.array(is_complete)),
         values[is_complete],
         None if times is None else times[is_complete],
         None if arrivals is None else arrivals[is_complete],
@@ -129,11 +131,6 @@ def _known(path: Path, names: list[str], known: list[str]) -> list[str]:
             hint = f"did you mean '{near[0]}'?" if near else f"its columns are {', '.join(known[:20])}"
             raise AnalysisError(f"{path} has no column '{name}'", condition="replay-files", help=hint)
     return names
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) and combined.num_chunks else combined
 
 
 def _numbers(path: Path, name: str, table: pa.Table) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlext_planner.early.nodes import value_type_error
 from sqlext_planner.early.stream_execution import bound_fields
@@ -17,7 +17,6 @@ from sqlext_planner.window.stream_execution import WindowStreamExec
 from sqlext_planner.window.stream_execution import retention as windows_retention
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.stream import StreamSpec
     from sqlext_operators.window.stream import WindowStreamSpec
@@ -95,7 +94,7 @@ class EarlyWindowsExec(WindowStreamExec):
         from sqlext_planner.spark.streams import watermarks
 
         order = str(inputs.spec.order)
-        found = [_delay_of(frame, order, watermarks) for frame in inputs.frames]
+        found = [watermarks(frame.schema).get(order) for frame in inputs.frames]
         return [1_000 * delay for delay in found if delay is not None] if None not in found else []
 
     def _check_delay(self, final: int) -> None:
@@ -107,11 +106,6 @@ class EarlyWindowsExec(WindowStreamExec):
                 span=self.early.emission.delay_span,
                 help="give a shorter DELAY, or leave EMIT AFTER out",
             )
-
-
-def _delay_of(frame: DataFrame, order: str, watermarks: Any) -> int | None:
-    found: dict[str, int] = watermarks(frame.schema)
-    return found.get(order)
 
 
 def check_windows(node: EarlyWindows, union: WindowUnion) -> None:

@@ -67,13 +67,13 @@ class PlainFiles:
 
     def scan(self, parallelism: int, least_bytes: int = LEAST_TASK_BYTES) -> ArrowScan:
         """How to read them: in `parallelism` tasks of at least `least_bytes`, or in more tasks if they are large."""
-        from sqlext_operators.exchange.parquet_scan import ParquetScan, ScanComparison
+        from sqlext_operators.exchange.parquet_scan import ParquetScan
 
         sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
         rows = sum(footer.num_rows for footer in self.footers)
         total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
         tasks = _tasks(self, sizes, parallelism, least_bytes)
-        filters = tuple(ScanComparison(item.column, item.op, item.value) for item in self.plain.filters)
+        filters = self.plain.filters
         coded = _coded(self.footers, self.stored) - {item.column for item in filters}
         scan = ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters, coded)
         return ArrowScan(scan, total, rows, self.frame)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.operator import OperatorSpec
     from sqlext_operators.exchange.scatter import Before, Router, Upstream
 
-    from sqlext_planner.exchange.figures import Measures, StepKind, TaskStep
+    from sqlext_planner.exchange.figures import StepKind, TaskStep
+    from sqlext_planner.exchange.measures import StatementMeasures
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Reporting:
 
     places: Places
     kind: StepKind
-    measured: tuple[Measures, TaskStep] | None
+    measured: tuple[StatementMeasures, TaskStep] | None
 
     @classmethod
     def of(cls, context: ExecutionContext, kind: StepKind) -> Reporting:

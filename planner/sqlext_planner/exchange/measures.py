@@ -63,7 +63,7 @@ class StatementMeasures:
         self._plans = ExecutedPlans(spark)
         self._steps: list[TaskStep] = []
         self._tag = f"sqlext-analyze-{next(_TAGS)}"
-        self._reports = context.accumulator(_none(), _gathering())
+        self._reports = context.accumulator({}, _gathering())
 
     def __enter__(self) -> StatementMeasures:
         self._context.addJobTag(self._tag)
@@ -177,10 +177,6 @@ def _stage_skew(store: Any, stage: Any) -> float | None:
     tasks = [] if stage is None else items_of(store.taskList(stage.stageId(), stage.attemptId(), _MOST_TASKS))
     metrics = [task.taskMetrics() for task in tasks]
     return skew([found.get().executorRunTime() / 1e3 for found in metrics if found.isDefined()])
-
-
-def _none() -> Reports:
-    return {}
 
 
 def _gathering() -> AccumulatorParam[Reports]:

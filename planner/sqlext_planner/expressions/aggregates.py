@@ -98,15 +98,13 @@ def weighted(expression: Expression, dtypes: Mapping[Column, str | None], weight
         parts = _weighted_call(call, dtypes, weight)
         if parts is None:
             return None
-        new[call] = call if parts == call.parts else _in_place(call, parts)
+        if parts == call.parts:
+            new[call] = call
+        else:  # it needs no parentheses of its own either
+            new[call] = SparkExpr(joined(parts), dtype=call.dtype, bare=call.bare, span=call.span)
     found = expression.transform_down(lambda item: new.get(item, item))
     assert isinstance(found, Expression)
     return found
-
-
-def _in_place(call: FunctionCall, parts: tuple[str | Expression, ...]) -> SparkExpr:
-    """Other text for a call, which needs no parentheses of its own either."""
-    return SparkExpr(joined(parts), dtype=call.dtype, bare=call.bare, span=call.span)
 
 
 def _weighted_call(

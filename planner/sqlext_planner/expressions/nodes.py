@@ -58,8 +58,10 @@ class Expression(TreeNode):
         raise NotImplementedError(type(self).__name__)
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        """The type of the result over columns of `known` types, where it is certain."""
-        return None
+        """The type of the result over columns of `known` types, where it is certain: its `dtype`, if the class says
+        nothing."""
+        found: str | None = getattr(self, "dtype", None)
+        return found
 
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         """The expression with columns replaced; self if none of them occurs."""
@@ -116,9 +118,6 @@ class Literal(Expression):
 
     def sql(self) -> str:
         return self.text
-
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
 
     def __str__(self) -> str:
         return self.text
@@ -209,9 +208,6 @@ class SparkExpr(Expression):
             p if isinstance(p, str) else p._sql() if isinstance(p, SparkExpr) and p.bare else p.sql()
             for p in self.parts
         )
-
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
 
     def __str__(self) -> str:
         return " ".join(self._shown().split())

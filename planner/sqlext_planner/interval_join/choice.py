@@ -59,8 +59,7 @@ def choose_strategy(
     if asked != "auto":
         broadcast = asked == "broadcast" and BROADCAST_SIDES[node.kind]
         return ("broadcast" if broadcast else "exchange"), f"{asked}, as the setting says"
-    sizes = [None if info is None else info.bytes for info in (left, right)]
-    rows = [None if info is None else _rows(info) for info in (left, right)]
+    sizes, rows, least = _known(node, (left, right))
     if may_leave(node) and rows[0] is not None and rows[1] is not None:
         pairs = rows[0] * rows[1]
         if pairs < config.interval_join_least_pairs:
@@ -70,8 +69,6 @@ def choose_strategy(
         return "exchange", f"one exchange, for the hint {node.partitioner}"
     if None in sizes:
         return "auto", _auto_reason(node, config)
-    small = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
-    least = min((size for size in small if size is not None), default=None)
     limit = config.interval_join_broadcast_bytes
     if least is not None and least <= limit:
         return (
@@ -86,14 +83,15 @@ def strategy_rivals(
     node: IntervalJoin, left: TableInfo | None, right: TableInfo | None, config: Config, taken: IntervalJoinStrategy
 ) -> tuple[Rival, ...]:
     """The strategies with the sizes that decide between them, as far as planning knows them."""
-    sizes = [None if info is None else info.bytes for info in (left, right)]
-    rows = [None if info is None else _rows(info) for info in (left, right)]
-    sides = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
-    least = min((size for size in sides if size is not None), default=None)
+    sizes, rows, least = _known(node, (left, right))
     pairs = None if rows[0] is None or rows[1] is None else rows[0] * rows[1]
     both = None if sizes[0] is None or sizes[1] is None else sizes[0] + sizes[1]
     limit, few = config.interval_join_broadcast_bytes, config.interval_join_least_pairs
-    small = f"for a side of at most {limit:,} bytes" if sides else f"not possible for a {node.kind} join"
+    small = (
+        f"for a side of at most {limit:,} bytes"
+        if BROADCAST_SIDES[node.kind]
+        else f"not possible for a {node.kind} join"
+    )
     leaves = f"for fewer than {few:,} pairs" if may_leave(node) else "not for a period predicate or a hint"
     when = "; decided when it runs, by the inputs' sizes" if taken == "auto" else ""
     return (
@@ -103,6 +101,16 @@ def strategy_rivals(
             "exchange", _cost(both, "bytes"), f"both sides are sorted behind one exchange{when}", taken == "exchange"
         ),
     )
+
+
+def _known(
+    node: IntervalJoin, infos: tuple[TableInfo | None, TableInfo | None]
+) -> tuple[list[int | None], list[int | None], int | None]:
+    """The bytes and the rows of the sides, and the bytes of the smallest one that may be broadcast."""
+    sizes = [None if info is None else info.bytes for info in infos]
+    rows = [None if info is None else _rows(info) for info in infos]
+    allowed = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
+    return sizes, rows, min((size for size in allowed if size is not None), default=None)
 
 
 def _cost(number: int | None, unit: str) -> str:

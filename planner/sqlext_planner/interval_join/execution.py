@@ -232,7 +232,6 @@ class IntervalJoinExec(PartitionedExec, NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for values that do not compare or a distance that does not fit their type,
         ConfigurationError if the workers lack the package."""
-
         left, right = (execute_cached(child, context) for child in self.inputs)
         typed: TypedJoin | None = (
             None if self.strategy == "spark" else TypedJoin.of(self.node, left, right, context.config)

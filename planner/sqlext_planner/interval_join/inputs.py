@@ -320,10 +320,6 @@ def _result_schema(node: IntervalJoin, left: DataFrame, right: DataFrame) -> Str
     return StructType(kept)
 
 
-if TYPE_CHECKING:
-    pass
-
-
 @dataclass(frozen=True)
 class SplitResidual:
     """The terms that the operator tests, as one expression, and those that Spark tests after it."""

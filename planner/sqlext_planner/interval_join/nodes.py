@@ -202,7 +202,8 @@ def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> 
     period = open_period(join, side)
     if not wrapped:
         return None
-    if period is None or period.start not in values.values() or len(wrapped) > 1 or _is_guarded(period.start):
+    is_plain = period is not None and period.start in values.values() and not str(period.start).startswith("CASE WHEN ")
+    if period is None or not is_plain or len(wrapped) > 1:
         return UnsupportedError(
             f"the {side} side of this join over streams needs one period with an OPEN end, compared as it is",
             condition="open-period",
@@ -236,7 +237,3 @@ def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> 
             help="compute it in a subquery of FROM, and name its column",
         )
     return None
-
-
-def _is_guarded(value: Expression) -> bool:
-    return str(value).startswith("CASE WHEN ")

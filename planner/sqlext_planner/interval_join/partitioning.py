@@ -10,8 +10,8 @@ from sqlext_operators.interval_join.passes import Side
 
 from sqlext_planner.expressions.types import common_type
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
-from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, open_period
-from sqlext_planner.interval_join.streams import endless_side
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
+from sqlext_planner.interval_join.streams import endless_side, opened_period
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placed import Part
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.choice import Partitioning
     from sqlext_planner.exchange.partitioning.loads import Sampled, SampledInput
-    from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, Refused
+    from sqlext_planner.exchange.partitioning.plans import Partitioner
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.inputs import TypedJoin
@@ -98,6 +98,7 @@ def interval_partitioning(
     from sqlext_planner.exchange.partitioning.choice import WantedPartitioning, input_rows
     from sqlext_planner.exchange.partitioning.loads import sampled
     from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
+    from sqlext_planner.exchange.partitioning.plans import Refused
     from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner, join_demand
 
     typed = _TypedSides.of(node)
@@ -113,7 +114,8 @@ def interval_partitioning(
     partitioners: dict[str, Partitioner] = dict(PARTITIONERS)
     if not node.left_keys:
         tiles = min(tiles, config.interval_join_tiles or tiles)
-        partitioners |= dict.fromkeys(("key", "fragment", "dynamic", "hybrid"), _without_keys)
+        refused = Refused("the join has no keys: time_range cuts its rows, and broadcast copies them all")
+        partitioners |= dict.fromkeys(("key", "fragment", "dynamic", "hybrid"), lambda exchange: refused)
     partitioners[TIME_RANGE] = TilePartitioner(sample, tiles).plan
     chosen = requested.chosen(samples, join_demand(node.kind, sample), partitioners, unknown=TIME_RANGE)
     return chosen, owner
@@ -124,13 +126,6 @@ def _owner(node: IntervalJoin, rows: Mapping[Side, float | None]) -> Side:
     copied = BROADCAST_SIDES[node.kind]
     allowed = [side for side in SIDES if any(other != side for other in copied)] or list(SIDES)
     return max(allowed, key=lambda side: rows.get(side) or 0.0)
-
-
-def _without_keys(exchange: Exchange) -> Refused:
-    """In place of a partitioner that tells keys apart, for a join without keys."""
-    from sqlext_planner.exchange.partitioning.plans import Refused
-
-    return Refused("the join has no keys: time_range cuts its rows, and broadcast copies them all")
 
 
 @dataclass(frozen=True)
@@ -204,7 +199,7 @@ def owned_side(node: IntervalJoin) -> Side:
     """The side whose rows have their results in one bucket: one whose rows are decided, if there is one. Else the left
     one, unless its rows are a table's, or its periods are open while the right ones are not."""
     allowed = [side for side in SIDES if any(other != side for other in BROADCAST_SIDES[node.kind])] or list(SIDES)
-    return min(allowed, key=lambda side: (_is_open(node, side), not node.input_of(side).is_streaming))
+    return min(allowed, key=lambda side: (opened_period(node, side) is not None, not node.input_of(side).is_streaming))
 
 
 def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None:
@@ -219,7 +214,7 @@ def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None
     steady = None
     if not all(node.input_of(side).is_streaming for side in SIDES):
         steady = TABLES
-    elif any(_is_open(node, side) for side in SIDES):
+    elif any(opened_period(node, side) is not None for side in SIDES):
         steady = "an open period may be closed at any time, so that a bucket that gets a key later may lack it"
     elif (side := endless_side(node)) is not None:
         steady = endless(side)
@@ -241,10 +236,6 @@ def _whole(node: IntervalJoin) -> str | None:
         return (
             f"{node.kind.upper()} JOIN keeps rows of both sides that match nothing: each must meet all rows of its key"
         )
-    if _is_open(node, owned_side(node)):
+    if opened_period(node, owned_side(node)) is not None:
         return "the row that closes an open period must come to the bucket of the row that has opened it"
     return None
-
-
-def _is_open(node: IntervalJoin, side: Side) -> bool:
-    return node.input_of(side).is_streaming and open_period(node, side) is not None

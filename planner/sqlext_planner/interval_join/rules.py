@@ -6,7 +6,7 @@ error of a hint that cannot be followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlext_planner.errors import UnsupportedError
@@ -307,25 +307,17 @@ def _holds_periods(condition: Expression) -> bool:
 def _is_asked_for(node: Join) -> bool:
     return any(
         isinstance(item, _PERIODS) or (isinstance(item, Compare) and item.op in _ORDERED)
-        for term in _over_both(node)
+        for term in conjuncts(node.condition)
+        if all(term.references & side.column_set for side in (node.left, node.right))
         for item in term.walk()
     )
-
-
-def _over_both(node: Join) -> Iterator[Expression]:
-    """The terms that read both sides."""
-    sides = node.left.column_set, node.right.column_set
-    return (term for term in conjuncts(node.condition) if all(term.references & side for side in sides))
 
 
 def _left(node: Join) -> str:
     assert node.condition is not None
     terms = read_condition(node.condition, node.left, node.right)
-    return f"{_how(terms)}: {_cause(node, terms)}"
-
-
-def _how(terms: IntervalTerms) -> str:
-    return "Spark joins on the equal keys and tests the rest" if terms.left_keys else "Spark compares all pairs of rows"
+    keyed = "Spark joins on the equal keys and tests the rest"
+    return f"{keyed if terms.left_keys else 'Spark compares all pairs of rows'}: {_cause(node, terms)}"
 
 
 def _cause(node: Join, terms: IntervalTerms) -> str:

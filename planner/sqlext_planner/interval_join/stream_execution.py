@@ -53,7 +53,11 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         names = [None if time is None else time.spark_name for time in times.values()]
         chain = Chain.of(streams, names)
         periods = {side: open_period(self.node, side) if times[side] is not None else None for side in SIDES}
-        beside: dict[str, list[Column]] = {side: _beside(times[side], periods[side]) for side in SIDES}
+        beside: dict[str, list[Column]] = {}
+        for side in SIDES:  # the columns that the state needs whether the query reads them or not
+            period = periods[side]
+            needed = (times[side], *(() if period is None else period.end.key))
+            beside[side] = [column for column in needed if isinstance(column, Column)]
         typed = TypedJoin.of(self._with_unknown_ends(periods), left, right, context.config, beside)
         if typed is None or not _is_comparable(typed):
             raise UnsupportedError(
@@ -83,12 +87,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
             raise watermark_error(f"the {side} side", error, span).about_hint()
-        known = stream.times.delays
-        column_delays = {
-            column: known[column.spark_name]
-            for column in self.inputs[SIDES.index(side)].output_columns
-            if column.spark_name in known
-        }
+        column_delays = stream.delays_of(self.inputs[SIDES.index(side)].output_columns)
         if not column_delays:
             raise AnalysisError(
                 f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
@@ -222,12 +221,6 @@ def interval_stream(
         placing=placing,
         owner=owned_side(node),
     )
-
-
-def _beside(time: Column | None, period: OpenPeriodOf | None) -> list[Column]:
-    """The columns of a side that the state needs whether the query reads them or not."""
-    keys = () if period is None else period.end.key
-    return [column for column in (time, *keys) if isinstance(column, Column)]
 
 
 def _is_comparable(typed: TypedJoin) -> bool:

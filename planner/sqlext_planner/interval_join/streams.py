@@ -41,8 +41,9 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
     for side in KEPT.get(node.kind, ()):
         if not node.input_of(side).is_streaming:
             rows = "rows without a match" if node.kind == "anti" else "all rows"
+            article = "an" if node.kind == "anti" else "a"
             return UnsupportedError(
-                f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
+                f"{article} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
                 "table, and a match may always come",
                 condition="stream-unbounded",
             )
@@ -54,13 +55,9 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
     return None
 
 
-def _opened(node: IntervalJoin, side: Side) -> OpenPeriodOf | None:
+def opened_period(node: IntervalJoin, side: Side) -> OpenPeriodOf | None:
     """The period of a stream's side whose end comes later."""
     return open_period(node, side) if node.input_of(side).is_streaming else None
-
-
-def _an(kind: str) -> str:
-    return "an" if kind == "anti" else "a"
 
 
 def not_below(value: Expression, time: Column) -> bool:
@@ -91,7 +88,7 @@ def unbounded(side: Side, time: str) -> tuple[str, str]:
 def retention(node: IntervalJoin, *, placed: bool) -> str:
     """When rows come out and how long rows are kept, for EXPLAIN; `placed`: a partitioner spreads the rows of a key."""
     parts = ["a pair is emitted with the later of its rows"]
-    opened = [(side, period) for side in SIDES if (period := _opened(node, side)) is not None]
+    opened = [(side, period) for side in SIDES if (period := opened_period(node, side)) is not None]
     if opened:
         parts = ["a pair is emitted as soon as its conditions hold whatever the open ends will be"]
     if node.kind == "semi":
@@ -109,7 +106,7 @@ def retention(node: IntervalJoin, *, placed: bool) -> str:
         elif until is None:
             parts.append(f"{side} rows are kept for good: the state grows without a bound")
         else:
-            closed = "closed " if _opened(node, side) is not None else ""
+            closed = "closed " if opened_period(node, side) is not None else ""
             parts.append(f"{closed}{side} rows are kept until {until}")
     for side, period in opened:
         columns = ", ".join(sorted(map(str, period.closing)))
@@ -145,7 +142,7 @@ def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
 def _life(node: IntervalJoin, side: Side, times: Mapping[Side, Column]) -> int | None:
     """How long after its time a row of a side finds matches, in microseconds; None: for no fixed time."""
     other = _other(side)
-    if any(_opened(node, one) is not None for one in SIDES):  # a period may be closed at any time
+    if any(opened_period(node, one) is not None for one in SIDES):  # a period may be closed at any time
         return None
     if other not in times:
         return None if node.input_of(other).is_streaming else 0
@@ -173,7 +170,7 @@ def _until(node: IntervalJoin, side: Side) -> str | None:
     marked = event_times(child)
     if not marked:  # only Spark knows
         return "the watermark lets no match come any more"
-    period = _opened(node, _other(side))
+    period = opened_period(node, _other(side))
     times = tuple(name for name, value in names.items() if any(not_below(value, time) for time in marked))
     if period is not None:
         times = period.names

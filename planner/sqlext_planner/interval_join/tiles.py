@@ -26,7 +26,6 @@ from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
     from sqlext_operators.arrays import Float64s, Int64s, UInt64s
     from sqlext_operators.exchange.placement import Placement
     from sqlext_operators.interval_join.tiles import Tiles
@@ -157,19 +156,14 @@ def _sample(typed: TypedJoin, sizes: Sequence[Size | None], context: ExecutionCo
     """The keys and values of some rows of both sides, the same fraction of each."""
     from sqlext_planner.exchange.partitioning.loads import with_keys
 
-    fraction = _fraction(sizes)
+    rows = [None if size is None else size.rows or size.bytes // 16 for size in sizes]
+    known = [count for count in rows if count is not None]
+    fraction = 0.01 if len(known) < len(rows) else min(1.0, _SAMPLE_ROWS / max(1, sum(known)))
     tables = {}
     for side in SIDES:
         table = _side_sample(typed, side, fraction, context)
         tables[side] = with_keys(table, typed.spec.side(side).keys, typed.spec.null_safe)
     return JoinSample.of(typed.spec, tables, dict.fromkeys(SIDES, 1 / fraction))
-
-
-def _fraction(sizes: Sequence[Size | None]) -> float:
-    """The fraction of the rows to look at, the same for both sides."""
-    rows = [None if size is None else size.rows or size.bytes // 16 for size in sizes]
-    known = [count for count in rows if count is not None]
-    return 0.01 if len(known) < len(rows) else min(1.0, _SAMPLE_ROWS / max(1, sum(known)))
 
 
 def _side_sample(typed: TypedJoin, side: Side, fraction: float, context: ExecutionContext) -> pa.Table:
@@ -183,14 +177,11 @@ def _side_sample(typed: TypedJoin, side: Side, fraction: float, context: Executi
     own = typed.spec.side(side)
     frame = typed.frame(side).select(*(col(quoted(name)) for name in dict.fromkeys((*own.keys, *own.values))))
     scan = scan_of(frame, context, 2 * cores(context.spark))
-    table = _spark_sample(frame, fraction) if scan is None else _file_sample(scan, fraction)
+    # the seed is fixed, so that a statement's plan is the same each time
+    sampled = frame if fraction >= 1 else frame.sample(fraction=fraction, seed=7)
+    table = _file_sample(scan, fraction) if scan is not None else arrow_table(sampled)
     kinds = [typed.schemas[side].field(name).type for name in frame.columns]
     return pa.table([column.cast(kind) for column, kind in zip(table.columns, kinds, strict=True)], frame.columns)
-
-
-def _spark_sample(frame: DataFrame, fraction: float) -> pa.Table:
-    """A Spark job over the side; the seed is fixed, so that a statement's plan is the same each time."""
-    return arrow_table(frame if fraction >= 1 else frame.sample(fraction=fraction, seed=7))
 
 
 def _file_sample(scan: ArrowScan, fraction: float) -> pa.Table:
@@ -235,9 +226,14 @@ class TilePartitioner:
     most: int
 
     def plan(self, exchange: Exchange) -> PartitionPlan | Refused:
+        import numpy as np
+
         hot = _hot_keys(exchange)
         if self.sample is None:
-            ranges = {key: _equal_tiles(exchange, key, self.most) for key in hot.tolist()}
+            ranges = {
+                key: Ranges((), np.full(self.most, rows / self.most), np.full(self.most, work / self.most))
+                for key, rows, work in zip(hot.tolist(), exchange.units.rows[hot], exchange.work[hot], strict=True)
+            }
             note = "compared values are computed: tiles by a sample when it runs, their copies are not counted"
             return replace(ranges_plan(exchange, ranges, (note,)), placement=None)
         if not can_be_cut(self.sample.spec, {side: self.sample.rows[side].schema for side in SIDES}):
@@ -292,13 +288,6 @@ def _hot_keys(exchange: Exchange) -> Int64s:
     fair = float(exchange.work.sum()) / exchange.partitions
     found: Int64s = np.flatnonzero(exchange.work[: len(exchange.loads.keys)] > _HOT_SHARE * fair)
     return found
-
-
-def _equal_tiles(exchange: Exchange, key: int, count: int) -> Ranges:
-    import numpy as np
-
-    rows, work = exchange.units.rows[key], exchange.work[key]
-    return Ranges((), np.full(count, rows / count), np.full(count, work / count))
 
 
 def _thinned(values: pa.Array, share: float) -> pa.Array:

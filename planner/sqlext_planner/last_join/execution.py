@@ -56,7 +56,9 @@ def choose_strategies(
     by_reduction = [place for place in others if terms[place].is_empty]
     common: LastJoinStrategy = "exchange"
     if config.last_join_strategy == "auto" and by_reduction == others:
-        common = _by_size([sizes[place] for place in others], config.last_join_broadcast_bytes)
+        known = [sizes[place] for place in others]
+        large = any(size is not None and size > config.last_join_broadcast_bytes for size in known)
+        common = "exchange" if large else "auto" if None in known else "reduce"
     strategies: list[LastJoinStrategy] = ["pairs" if pairs else common for pairs in by_pairs]
     if config.last_join_strategy == "reduce":
         strategies = ["reduce" if place in by_reduction else strategy for place, strategy in enumerate(strategies)]
@@ -78,12 +80,6 @@ def strategy_rivals(
         "pairs": "Spark makes all matching pairs; for conditions that only Spark evaluates",
     }
     return tuple(Rival(name, cost, note, name in strategies) for name, note in told.items())
-
-
-def _by_size(sizes: Sequence[int | None], limit: int) -> LastJoinStrategy:
-    if any(size is not None and size > limit for size in sizes):
-        return "exchange"
-    return "auto" if None in sizes else "reduce"
 
 
 def _reasons(
@@ -118,7 +114,6 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that LAST JOIN does not allow.
     """
-
     demand = Demand(unbounded="the last row that matches can have any time")
     return choose_partitioning(_inputs(node), demand, catalog, config, node.partitioner)
 
@@ -228,7 +223,6 @@ class LastJoinExec(PartitionedExec, NodeExec):
         context: ExecutionContext,
     ) -> list[LastJoinStrategy]:
         """The strategies without `auto`, and `pairs` where the chosen one cannot be."""
-
         limit = context.config.last_join_broadcast_bytes
         small = all(
             _is_small(right.frame, limit, context)
@@ -263,6 +257,10 @@ class LastJoinExec(PartitionedExec, NodeExec):
         return f"LastJoinExec: {', '.join(parts)}"
 
 
+def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
+    return lambda item: left.join(right, spark_column(item)).columns
+
+
 def _groups(strategies: Sequence[LastJoinStrategy], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
     """The numbers of the right sides that one run of our operator serves."""
     groups: dict[tuple[str, ...], list[int]] = {}
@@ -282,7 +280,6 @@ def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
 
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
     """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
-
     order = match.order_by
     if order is None or isinstance(order, LiteralExpression):
         return
@@ -294,10 +291,6 @@ def _check_order(frame: DataFrame, match: LastMatch) -> None:
             span=order.span or match.span,
             help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
         )
-
-
-def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
-    return lambda item: left.join(right, spark_column(item)).columns
 
 
 def join_by_broadcast(

@@ -191,7 +191,9 @@ class _Lifted:
 
 
 def _lifted(left: LogicalPlan, right: LogicalPlan, outer: LastMatch) -> _Lifted | None:
-    items, chain = (right.items, right.child) if isinstance(right, Project) else (_itself(right), right)
+    items, chain = tuple(NamedExpr(column, column) for column in right.output_columns), right
+    if isinstance(right, Project):
+        items, chain = right.items, right.child
     sources = {item.column: item.expression for item in items}
     keys = [sources.get(key) if isinstance(key, Column) else None for key in outer.right_keys]
     kinds = [key.result_type(left.dtypes) for key in outer.left_keys]
@@ -261,10 +263,6 @@ def _rebuilt(node: LastJoin, pairs: list[_Side], place: int, lifted: _Lifted) ->
     return Project(tuple(items), joined)
 
 
-def _itself(plan: LogicalPlan) -> tuple[NamedExpr, ...]:
-    return tuple(NamedExpr(column, column) for column in plan.output_columns)
-
-
 def _read_in(plan: LogicalPlan) -> Iterable[Expression]:
     """What the LAST JOINs of a chain read."""
     while isinstance(plan, LastJoin):
@@ -306,7 +304,8 @@ def merge_last_joins(node: LogicalPlan) -> LogicalPlan | None:
 
 def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
     """`inner` with the right sides of `outer` added to it, or to the first join of its chain that takes them."""
-    if not all(_reads_nothing_of(match, inner.rights) for match in outer.matches):
+    theirs = {column for right in inner.rights for column in right.output_columns}
+    if any(theirs & match.references for match in outer.matches):
         return None
     ordered = [_in_order_of(inner.matches[0], match) for match in outer.matches]
     types = _key_types(inner.matches[0], inner.rights[0])
@@ -317,10 +316,6 @@ def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
         return replace(inner, rights=rights, matches=matches, span=outer.span)
     deeper = _into(inner.left, outer) if isinstance(inner.left, LastJoin) else None
     return None if deeper is None else replace(inner, left=deeper)
-
-
-def _reads_nothing_of(match: LastMatch, rights: tuple[LogicalPlan, ...]) -> bool:
-    return not any(column in match.references for right in rights for column in right.output_columns)
 
 
 def _in_order_of(model: LastMatch, match: LastMatch) -> LastMatch | None:

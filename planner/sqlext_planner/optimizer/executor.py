@@ -203,7 +203,7 @@ class _Run:
         if rule.order == "root" or not rule.may_match(plan):
             return apply_rule(rule, plan)
         if self._shared is None or self._shared[0] is not plan:
-            self._shared = (plan, _shared_nodes(plan))
+            self._shared = (plan, shared_nodes(plan))
         return _Pass(rule, self._shared[1], self._settled.setdefault(rule.name, {})).whole(plan)
 
     @staticmethod
@@ -260,7 +260,7 @@ def apply_rule(rule: Rule, plan: LogicalPlan) -> LogicalPlan:
     if rule.order == "root":
         new = rule(plan) if rule.may_match(plan) else None
         return plan if new is None else new
-    return _Pass(rule, _shared_nodes(plan), {}).whole(plan)
+    return _Pass(rule, shared_nodes(plan), {}).whole(plan)
 
 
 class _Pass:
@@ -318,7 +318,7 @@ class _Pass:
         return {id(item) for item in node.walk()}
 
 
-def _shared_nodes(plan: LogicalPlan) -> frozenset[int]:
+def shared_nodes(plan: LogicalPlan) -> frozenset[int]:
     """Ids of the nodes that more than one place holds."""
     seen: set[int] = set()
     shared: set[int] = set()

@@ -24,9 +24,9 @@ from sqlext_planner.expressions.nodes import (
     is_movable,
     reads_only,
 )
-from sqlext_planner.optimizer.executor import rule
+from sqlext_planner.optimizer.executor import rule, shared_nodes
 from sqlext_planner.optimizer.truth import Truth
-from sqlext_planner.relational.joins import Join, JoinKind, holds
+from sqlext_planner.relational.joins import DROPS, Join, JoinKind, holds
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias, filtered
 
@@ -195,17 +195,6 @@ def push_filter(node: LogicalPlan) -> LogicalPlan | None:
     return None
 
 
-#: (left only, right only): may a one-sided conjunct of ON filter that input? See `push_join_condition`.
-LEGAL = {
-    "inner": (True, True),
-    "left": (False, True),
-    "right": (True, False),
-    "full": (False, False),
-    "semi": (True, True),
-    "anti": (False, True),
-}
-
-
 @rule(order="top_down", on=(Join,))
 def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     """``Join(x, y) ON p(x) AND r(x, y)`` -> ``Join(Filter(p, x), y) ON r``.
@@ -230,14 +219,14 @@ def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     """
     match node:
         case Join(left, right, kind, on) if on is not None:
-            left_legal, right_legal = LEGAL[kind]
+            left_drops, right_drops = DROPS[kind]
             to_left: list[Expression] = []
             to_right: list[Expression] = []
             rest: list[Expression] = []
             for term in conjuncts(on):
-                if left_legal and is_movable(term) and reads_only(term, left.output_columns):
+                if left_drops.on and is_movable(term) and reads_only(term, left.output_columns):
                     to_left.append(term)
-                elif right_legal and is_movable(term) and reads_only(term, right.output_columns):
+                elif right_drops.on and is_movable(term) and reads_only(term, right.output_columns):
                     to_right.append(term)
                 else:
                     rest.append(term)
@@ -300,18 +289,6 @@ def _parents_first(root: LogicalPlan) -> list[LogicalPlan]:
     return done[::-1]
 
 
-#: For each side of a join: is a row dropped if a term above rejects what the row becomes, and if it fails ON?
-_DROPS: dict[JoinKind, tuple[tuple[bool, bool], tuple[bool, bool]]] = {
-    "inner": ((True, True), (True, True)),
-    "cross": ((True, True), (True, True)),
-    "left": ((True, False), (False, True)),
-    "right": ((False, True), (True, False)),
-    "full": ((False, False), (False, False)),
-    "semi": ((True, True), (False, True)),
-    "anti": ((True, False), (False, True)),
-}
-
-
 @rule(order="root", on=(Join,))
 def simplify_outer_join(root: LogicalPlan) -> LogicalPlan | None:
     """``Filter(u.y > 3, t LEFT JOIN u)`` -> ``Filter(u.y > 3, t JOIN u)``: a NULL is not above 3.
@@ -346,11 +323,7 @@ class _Simplifier:
 
     def __init__(self, root: LogicalPlan) -> None:
         self._memo: dict[int, tuple[LogicalPlan, LogicalPlan]] = {}
-        seen: set[int] = set()
-        self._shared: set[int] = set()
-        for node in root.walk():
-            for child in node.children:
-                (self._shared if id(child) in seen else seen).add(id(child))
+        self._shared = shared_nodes(root)
 
     def plan(self, node: LogicalPlan, rejecting: frozenset[Column]) -> LogicalPlan:
         """`node`, if its rows with a NULL in a column of `rejecting` are dropped above."""
@@ -382,8 +355,7 @@ class _Simplifier:
         kind = _kind(node, rejecting)
         on = rejecting_columns(conjuncts(node.condition))
         left, right = (
-            (rejecting if by_above else frozenset()) | (on if by_on else frozenset())
-            for by_above, by_on in _DROPS[kind]
+            (rejecting if drops.above else frozenset()) | (on if drops.on else frozenset()) for drops in DROPS[kind]
         )
         new = replace(node, kind=kind) if kind != node.kind else node
         sides = self.plan(node.left, left), self.plan(node.right, right)

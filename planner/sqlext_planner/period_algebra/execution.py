@@ -89,7 +89,6 @@ class PeriodAlgebraExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key types or ends that do not fit, UnsupportedError for a column that Spark cannot
         hand to Python, ConfigurationError if the workers lack the package."""
-
         inputs = PeriodInputs.of(self.node, [execute_cached(child, context) for child in self.inputs])
         keys = tuple(key.spark_name for key in self.node.keys)
         wire = ship([Shipment(tag, frame, keys) for tag, frame in enumerate(inputs.frames)], context)

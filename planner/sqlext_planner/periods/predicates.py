@@ -80,9 +80,6 @@ class OpenEnd(Expression):
     def sql(self) -> str:
         return f"coalesce({self.value.sql()}, {self.forever})"
 
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
-
     def __str__(self) -> str:
         by = f" BY {', '.join(map(str, self.key))}" if self.key else ""
         return f"{self.value} OPEN{by}"
@@ -119,9 +116,6 @@ class ClosedEnd(Expression):
             condition="overflow",
         )
         return f"CAST({failure} AS {self.dtype})"
-
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
 
     def __str__(self) -> str:
         return f"{self.value} + 1"

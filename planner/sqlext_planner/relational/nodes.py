@@ -49,10 +49,6 @@ class Scan(LogicalPlan):
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
         return with_fields(self, fields=tuple(f for f in self.fields if f.column in needed) or self.fields[:1])
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def label(self) -> str:
         alias = "" if self.relation == self.table else f" AS {self.relation}"
         return f"Scan: {self.table}{alias} [{comma(tuple(c.name for c in self.output_columns))}]"
@@ -78,10 +74,6 @@ class SparkRelation(LogicalPlan):
     def child_needs(self, needed: Set[Column]) -> Needs:
         return [(child, set(child.output_columns)) for child in self.inputs]
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def label(self) -> str:
         return f"SparkRelation: {' '.join(self.sql.split())} AS {self.relation}"
 
@@ -93,10 +85,6 @@ class Values(LogicalPlan):
     rows: tuple[tuple[Expression, ...], ...]
     fields: tuple[Field, ...]
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def label(self) -> str:
         return "Values: " + comma(tuple(f"({comma(row)})" for row in self.rows))
 
@@ -107,9 +95,6 @@ class Filter(LogicalPlan):
 
     condition: Expression
     child: LogicalPlan
-
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        return [(self.child, needed | reads(self.expressions()))]
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, condition=self.condition.substitute(mapping))
@@ -267,9 +252,6 @@ class Sort(LogicalPlan):
 
     keys: tuple[SortKey, ...]
     child: LogicalPlan
-
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        return [(self.child, needed | reads(self.expressions()))]
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in self.keys))

@@ -19,7 +19,7 @@ from sqlext_planner.conditions import condition_of
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError, current_statement
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, PlanNode
 from sqlext_planner.spark.versions import condition_name, sentences_of
 from sqlext_planner.tree import TreeNode
 
@@ -100,7 +100,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class PhysicalPlan(TreeNode):
+class PhysicalPlan(PlanNode):
     """A physical operator; frozen, its children are the fields that hold physical plans.
 
     `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it. `rivals` are the ways
@@ -123,16 +123,6 @@ class PhysicalPlan(TreeNode):
     @classmethod
     def child_type(cls) -> type[TreeNode]:
         return PhysicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        """The node's columns, in order; no column occurs twice. Those of its only child, if the class says nothing."""
-        (child,) = self.children
-        return child.output
-
-    @cached_property
-    def output_columns(self) -> tuple[Column, ...]:
-        return tuple(item.column for item in self.output)
 
     @property
     def frame_columns(self) -> tuple[str, ...]:

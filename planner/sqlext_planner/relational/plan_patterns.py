@@ -8,8 +8,9 @@ an expression over aggregates if there are no rows: ``0.5 * sum(x)`` is NULL, ``
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any
 
 from sqlext_planner.catalog import Catalog
@@ -148,7 +149,8 @@ def base_table(plan: LogicalPlan) -> BaseTable | None:
         case Filter(condition, child):
             below = base_table(child)
             ops = [term.op if isinstance(term, Compare) else "" for term in conjuncts(condition)]
-            return None if below is None else _with(below, below.columns, _product(ops))
+            kept = prod(_KEPT.get(op, _KEPT_BY_OTHERS) for op in ops)
+            return None if below is None else replace(below, kept=below.kept * kept)
         case Project(items, child):
             below = base_table(child)
             mapping = {item.column: item.expression for item in items if isinstance(item.expression, Column)}
@@ -161,9 +163,7 @@ def base_table(plan: LogicalPlan) -> BaseTable | None:
             return base_table(child)
         case Distinct(child):
             below = base_table(child)
-            if below is None:
-                return None
-            return BaseTable(below.scan, below.columns, below.kept, frozenset(plan.output_columns))
+            return None if below is None else replace(below, unique=frozenset(plan.output_columns))
         case Aggregate(keys, None, items, child):
             below = base_table(child)
             if below is None:
@@ -176,24 +176,13 @@ def base_table(plan: LogicalPlan) -> BaseTable | None:
     return None
 
 
-def _with(base: BaseTable, columns: Mapping[Column, Column], kept: float) -> BaseTable:
-    return BaseTable(base.scan, columns, base.kept * kept, base.unique)
-
-
 def _renamed(base: BaseTable, mapping: Mapping[Column, Column]) -> BaseTable:
     columns = {ours: base.columns[theirs] for ours, theirs in mapping.items() if theirs in base.columns}
     unique = base.unique
     if unique is not None:
         back = {theirs: ours for ours, theirs in mapping.items()}
         unique = frozenset(back[column] for column in unique) if unique <= back.keys() else frozenset()
-    return BaseTable(base.scan, columns, base.kept, unique)
-
-
-def _product(ops: Sequence[str]) -> float:
-    kept = 1.0
-    for op in ops:
-        kept *= _KEPT.get(op, _KEPT_BY_OTHERS)
-    return kept
+    return replace(base, columns=columns, unique=unique)
 
 
 _LOG = logging.getLogger("sqlext")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import TableInfo
@@ -70,10 +69,6 @@ class Given(LogicalPlan):
     """Stands for the rows of a physical plan, in a logical node that a strategy makes."""
 
     fields: tuple[Field, ...]
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
 
 
 @dataclass(frozen=True)

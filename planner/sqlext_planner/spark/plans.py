@@ -48,16 +48,12 @@ def estimated_bytes(frame: DataFrame) -> int | None:
         sources = [int(leaf.stats().sizeInBytes()) for leaf in items_of(plan.collectLeaves())]
         size = int(plan.stats().sizeInBytes())
     elif not frame.isStreaming:
-        size, sources = told_bytes(_cost_text(frame))
+        connected: Any = frame  # whose plans are texts
+        size, sources = told_bytes(str(connected._explain_string(mode="cost")))
     else:
         return None
     size = min(size, sum(sources)) if len(sources) > 1 else size
     return size if size < _UNKNOWN_BYTES else None
-
-
-def _cost_text(frame: Any) -> str:
-    """What EXPLAIN COST says of a DataFrame under Connect, where plans are texts."""
-    return str(frame._explain_string(mode="cost"))
 
 
 def told_bytes(cost: str) -> tuple[int, list[int]]:

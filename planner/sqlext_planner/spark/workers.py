@@ -44,16 +44,7 @@ BatchFunction = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"
 def worker_function(entry: Entry, also: tuple[str, ...] = ()) -> BatchFunction:
     """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
     index and batches. Workers must have the modules `also`, too."""
-    load = _loading(entry, also)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task, context = load(), TaskContext.get()
-        found: Iterator[pa.RecordBatch] = task(context.partitionId() if context is not None else 0, batches)
-        return found
-
-    return run
+    return _running(_loading(entry, also), lambda context: ())
 
 
 def property_function(
@@ -61,17 +52,7 @@ def property_function(
 ) -> BatchFunction:
     """Like `worker_function`, for an entry point whose first argument is a property of the query
     (`query_properties`), or None where it has none."""
-    load = _loading(entry)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task, context = load(), TaskContext.get()
-        assert context is not None
-        found: Iterator[pa.RecordBatch] = task(context.getLocalProperty(name), context.partitionId(), batches)
-        return found
-
-    return run
+    return _running(_loading(entry), lambda context: (context.getLocalProperty(name),))
 
 
 def broadcast_function(
@@ -92,14 +73,18 @@ def broadcast_function(
         )
     shared = context.broadcast(data) if context is not None else None
     held = data if shared is None else b""
-    load = _loading(entry)
+    return _running(_loading(entry), lambda context: (held if shared is None else shared.value,))
+
+
+def _running(load: Callable[[], Callable[..., Any]], first: Callable[[Any], tuple[Any, ...]]) -> BatchFunction:
+    """Calls the entry point with what `first` makes of the task's context, the partition's index and batches."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         task, context = load(), TaskContext.get()
-        given = held if shared is None else shared.value
-        found: Iterator[pa.RecordBatch] = task(given, context.partitionId() if context is not None else 0, batches)
+        index = context.partitionId() if context is not None else 0
+        found: Iterator[pa.RecordBatch] = task(*first(context), index, batches)
         return found
 
     return run

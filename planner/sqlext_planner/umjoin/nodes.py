@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
 from sqlext_planner.relational.joins import PartitionerHint, UMJoinHint
-from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, relation_name, with_fields
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, relation_name, with_fields
 from sqlext_planner.relational.plan_patterns import is_single_row
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
@@ -51,10 +51,6 @@ class UMJoin(LogicalPlan):
     asked: UMJoinHint | None = None
     partitioner: PartitionerHint | None = None
 
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        columns = needed | reads(self.expressions())
-        return [(item, columns & set(item.output_columns)) for item in self.inputs]
-
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
         new = with_fields(self, inputs=tuple(map(built, self.inputs)))
         everything = tuple(field.column for field in new.joined)
@@ -87,15 +83,7 @@ class UMJoin(LogicalPlan):
     def key_classes(self) -> tuple[tuple[Column, ...], ...]:
         """Columns that are equal in a match, grouped: the connected components of the join graph, whose edges are the
         equalities of columns of two inputs. In order of the inputs."""
-        import networkx as nx  # 0.1 s that plans without a UMJoin need not pay
-
-        order = {column: i for i, child in enumerate(self.inputs) for column in child.output_columns}
-        graph = nx.Graph()
-        for left, right in self.equalities:
-            graph.add_edge(left, right)
-        place = {column: n for n, column in enumerate(order)}
-        classes = [tuple(sorted(found, key=place.__getitem__)) for found in nx.connected_components(graph)]
-        return tuple(sorted(classes, key=lambda found: place[found[0]]))
+        return tuple(key_groups(self.equalities, (column for child in self.inputs for column in child.output_columns)))
 
     @cached_property
     def equalities(self) -> tuple[tuple[Column, Column], ...]:
@@ -123,6 +111,20 @@ class UMJoin(LogicalPlan):
         suffix += "" if self.asked is None else f" [{self.asked}]"
         suffix += "" if self.partitioner is None else f" [{self.partitioner}]"
         return f"UMJoin: {', '.join(shown)}" + (f" ON {', '.join(on)}" if on else "") + suffix
+
+
+def key_groups(
+    edges: Iterable[tuple[Column, Column]], order: Iterable[Column], alone: Iterable[Column] = ()
+) -> list[tuple[Column, ...]]:
+    """The connected components of the graph of these edges, and of columns that may have none; they and their columns
+    are in `order`."""
+    import networkx as nx  # 0.1 s that plans without a UMJoin need not pay
+
+    graph = nx.Graph(edges)
+    graph.add_nodes_from(alone)
+    place = {column: n for n, column in enumerate(order)}
+    groups = [tuple(sorted(found, key=place.__getitem__)) for found in nx.connected_components(graph)]
+    return sorted(groups, key=lambda found: place[found[0]])
 
 
 def equality(term: Expression) -> tuple[Column, Column] | None:

@@ -8,7 +8,7 @@ From multi-way joins, and aggregates over them, to physical plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -123,12 +123,6 @@ def _short(number: float) -> str:
 
 #: `operator` counts rows in the operator where an aggregate above allows it.
 UMJoinStrategy = Literal["cascade", "factorised", "operator"]
-#: The price of the strategy's own steps, given the sizes and the cores.
-_SECONDS: dict[UMJoinStrategy, Callable[[JoinSizes, float, int], float]] = {
-    "factorised": lambda sizes, _, cores: factorised_seconds(sizes, cores),
-    "operator": operator_seconds,
-}
-
 #: The strategies in words, for those who compare them.
 _TOLD: dict[UMJoinStrategy, str] = {
     "cascade": "Spark's binary joins, one after the other",
@@ -199,19 +193,17 @@ def _chosen(
             return StrategyChoice(open_strategies[0], f"as the hint says; {sizes}")
         return StrategyChoice("cascade", f"Catalyst's binary joins; {sizes}")
     returned, cores = _returned(made, sizes), catalog.cores()
-    seconds = {strategy: _SECONDS[strategy](sizes, returned, cores) for strategy in open_strategies}
-    return _cheapest(node, obstacles, sizes, seconds, cascade_seconds(sizes, cores))
-
-
-def _cheapest(
-    node: UMJoin, obstacles: Obstacles, sizes: JoinSizes, seconds: dict[UMJoinStrategy, float], cascade: float
-) -> StrategyChoice:
-    best = min(seconds, key=seconds.__getitem__)
-    every: dict[UMJoinStrategy, float] = {"cascade": cascade, **seconds}
-    why = f"{sizes}; estimated: {', '.join(f'{strategy} {value:.2g} s' for strategy, value in every.items())}"
-    taken: UMJoinStrategy = best if node.asked is not None or pays(seconds[best], cascade) else "cascade"
+    every: dict[UMJoinStrategy, float] = {
+        "cascade": cascade_seconds(sizes, cores),
+        "factorised": factorised_seconds(sizes, cores),
+        "operator": operator_seconds(sizes, returned, cores),
+    }
+    seconds = {strategy: value for strategy, value in every.items() if obstacles.of(strategy) is None}
+    best = min(open_strategies, key=seconds.__getitem__)
+    why = f"{sizes}; estimated: {', '.join(f'{strategy} {value:.2g} s' for strategy, value in seconds.items())}"
+    taken = best if node.asked is not None or pays(seconds[best], seconds["cascade"]) else "cascade"
     said = f"as the hint says; {why}" if node.asked is not None else why
-    return StrategyChoice(taken, said, sizes, tuple(_rivals(taken, obstacles, every)))
+    return StrategyChoice(taken, said, sizes, tuple(_rivals(taken, obstacles, seconds)))
 
 
 def _rivals(taken: UMJoinStrategy, obstacles: Obstacles, seconds: Mapping[UMJoinStrategy, float]) -> Iterator[Rival]:

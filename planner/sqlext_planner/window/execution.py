@@ -88,7 +88,6 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that the windows do not allow.
     """
-
     return choose_partitioning(_inputs(node), window_demand(node), catalog, config, node.partitioner)
 
 

@@ -94,13 +94,10 @@ def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
             span=node.span,
             help=f"twice the windows and inputs together may be {_MOST_SOURCES} at most: split the statement",
         )
-    yield from (_random_key(key, node) for key in node.partition_by if _is_random(key))
+    random = (key for key in node.partition_by if isinstance(key, SparkExpr) and not key.deterministic)
+    yield from (_random_key(key, node) for key in random)
     for group in node.windows:
         yield from _group_refusals(group, node)
-
-
-def _is_random(key: Expression) -> bool:
-    return isinstance(key, SparkExpr) and not key.deterministic
 
 
 def _random_key(key: Expression, node: WindowUnion) -> SqlExtError:
@@ -130,7 +127,7 @@ def _group_refusals(group: WindowGroup, node: WindowUnion) -> Iterator[SqlExtErr
         )
     yield from map(_unknown_neighbour, filter(_is_unknown, group.calls))
     if frame.start.amount is None and frame.maxsize is None:
-        yield from _unbounded_refusals(group, span)
+        yield from _unbounded_refusals(group)
 
 
 def _is_unknown(call: WindowCall) -> bool:
@@ -155,7 +152,7 @@ def _unknown_neighbour(call: WindowCall) -> SqlExtError:
     )
 
 
-def _unbounded_refusals(group: WindowGroup, span: object) -> Iterator[SqlExtError]:
+def _unbounded_refusals(group: WindowGroup) -> Iterator[SqlExtError]:
     frame = group.frame
     if frame.unit == "rows" and (frame.end.amount or frame.end.open):
         yield UnsupportedError(
@@ -295,7 +292,6 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         self, windows: WindowStreamSpec, result: StructType, inputs: WindowInputs, chain: Chain
     ) -> tuple[StreamSpec, StructType]:
         """The operator on the stream, and the schema of its results, from the plain ones."""
-
         from pyspark.sql.types import StringType, StructField, StructType
 
         from sqlext_planner.exchange.wire import arrow_schema, months_schema

@@ -10,6 +10,7 @@ from sqlext_planner.batches import BATCHES
 from sqlext_planner.errors import AnalysisError, InternalError
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, Rule, RuleExecutor, rule
 from sqlext_planner.optimizer.rules import merge_filters
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Limit, Scan, SetOperation, SubqueryAlias
@@ -163,7 +164,7 @@ def test_a_shared_node_is_not_taken_apart_for_one_parent() -> None:
     )
     final = RuleExecutor(BATCHES, strict=True).optimize(plan).final
     left, right = final.children[0].children
-    assert left.tree_string().splitlines()[:2] == ["SubqueryAlias: x", "  Filter: a.k = 1"]
+    assert tree_text(left, details=False).splitlines()[:2] == ["SubqueryAlias: x", "  Filter: a.k = 1"]
     assert left.children[0].children[0] is right.children[0].children[0]
 
 

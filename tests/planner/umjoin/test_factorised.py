@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 from hypothesis import event, given
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.nodes import Project, Scan
 from sqlext_planner.umjoin.factorised.plan import factorise
 from sqlext_planner.umjoin.nodes import UMJoin
@@ -40,7 +41,7 @@ def check(case: Case, connection: duckdb.DuckDBPyConnection) -> None:
     assert found.output_columns == case.node.output_columns
     assert all(not node.missing_references() for node in found.walk())
     assert not found.collect(UMJoin)
-    assert same(given_rows(case, found, connection), expected(case, connection)), found.tree_string()
+    assert same(given_rows(case, found, connection), expected(case, connection)), tree_text(found, details=False)
 
 
 @given(cases())

@@ -8,6 +8,7 @@ import pytest
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.expressions.aggregates import aggregate_calls, function_of
 from sqlext_planner.optimizer.executor import RuleExecutor
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.umjoin.factorised.plan import factorise
 from sqlext_planner.umjoin.nodes import UMJoin
@@ -35,7 +36,7 @@ def factorised(sql: str, *sizes: float) -> str:
     """The plan, node by node."""
     found = factorise(aggregate(sql), sizes or None)
     assert not isinstance(found, str), found
-    return str(found.tree_string())
+    return str(tree_text(found, details=False))
 
 
 @pytest.mark.parametrize(

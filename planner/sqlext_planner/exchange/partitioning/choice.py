@@ -53,13 +53,13 @@ class Candidate:
     def line(self) -> str:
         """What EXPLAIN prints of it: moved and input rows, S(k) of the top keys, expected work, seconds."""
         if self.plan is None:
-            return f"{self.name}: {self.reason}"
+            return self.reason
         top = ", ".join(f"{split.name} x{split.pieces}" for split in self.plan.splits[:_TOP_KEYS])
         more = len(self.plan.splits) - _TOP_KEYS
         keys = f"; split: {top}" + (f" and {more} more" if more > 0 else "") if top else ""
         notes = "".join(f"; {note}" for note in self.plan.notes)
         return (
-            f"{self.name}: moves {self.plan.moved:.0f} of {self.plan.rows:.0f} rows, "
+            f"moves {self.plan.moved:.0f} of {self.plan.rows:.0f} rows, "
             f"max/avg work {self.plan.balance:.2f}, {self.seconds:.3g} s{keys}{notes}"
         )
 
@@ -76,27 +76,22 @@ class PartitioningChoice:
         """That of the partitioner that made the plan."""
         return next(item.name for item in self.candidates if item.plan is self.plan)
 
-    def lines(self) -> list[str]:
-        """One line for each candidate; the chosen one is marked."""
-        return [("* " if item.plan is self.plan else "  ") + item.line() for item in self.candidates]
-
 
 def choose(
     loads: Loads,
     demand: Demand,
     partitions: int,
     cores: int,
-    options: PartitionerOptions | None = None,
     partitioners: Mapping[str, Partitioner] = PARTITIONERS,
 ) -> PartitioningChoice:
     """The cheapest plan of all partitioners, of which the first is the plain hash; it, if none saves a tenth of its
     time.
 
-    Raises ValueError for less than one core or partition, and for options that do not fit the partitions.
+    Raises ValueError for less than one core or partition.
     """
     if cores < 1:
         raise ValueError(f"there is at least one core, not {cores}")
-    exchange = Exchange(loads, demand, partitions, options or PartitionerOptions())
+    exchange = Exchange(loads, demand, partitions, PartitionerOptions())
     candidates = []
     for name, partitioner in partitioners.items():
         plan = partitioner(exchange)
@@ -226,7 +221,7 @@ class WantedPartitioning:
 
         Raises UnsupportedError for a hint that the statement does not allow.
         """
-        choice = choose(samples.loads, demand, self.partitions, self.catalog.cores(), partitioners=partitioners)
+        choice = choose(samples.loads, demand, self.partitions, self.catalog.cores(), partitioners)
         if self.asked is None and samples.gaps:
             chosen = _as_asked(choice, unknown, self.hint)
             lines = {"partitioner": f"{unknown}: {samples.gaps[0]}"}
@@ -255,10 +250,9 @@ def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | No
 
 
 def _line(item: Candidate, choice: PartitioningChoice, gaps: Sequence[str]) -> str:
-    shown = item.line().removeprefix(f"{item.name}: ")
     chosen = " (chosen)" if item.plan is choice.plan else ""
     unknown = f"; not known: {'; '.join(gaps)}" if gaps and chosen else ""
-    return f"{shown}{chosen}{unknown}"
+    return f"{item.line()}{chosen}{unknown}"
 
 
 #: What a joined row costs that is handed to Spark, relative to a row that the exchange moves and codes

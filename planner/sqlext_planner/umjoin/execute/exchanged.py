@@ -7,7 +7,7 @@ task reads small files itself instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -223,15 +223,11 @@ class _Search:
                 self._least, self.best = cost, tuple(self._shares)
             return
         is_last = depth == len(self._free) - 1
-        for share in (cells,) if is_last else _divisors(cells):
+        divisors = (part for part in range(cells, 0, -1) if cells % part == 0)
+        for share in (cells,) if is_last else divisors:
             self._shares[self._free[depth]] = share
             self.search(depth + 1, cells // share)
         self._shares[self._free[depth]] = 1
-
-
-def _divisors(number: int) -> Iterator[int]:
-    """All divisors, the largest first."""
-    return (part for part in range(number, 0, -1) if number % part == 0)
 
 
 #: More cells than this are not tried: the rows of a cell that is still too large go to disk.

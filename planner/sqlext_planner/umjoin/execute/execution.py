@@ -16,7 +16,7 @@ from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
 from sqlext_planner.expressions.types import common_type, family
 from sqlext_planner.relational.logical_plan import Field, comma, relation_name
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup, equality
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup, equality, key_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,10 +61,6 @@ class UMJoinExec(PartitionedExec):
         kept = [item.column for item in self.fields if item.column != self.count]
         if kept != [column for column in given if column in kept]:
             raise InternalError("the columns of a UMJoinExec are those of its inputs, in order")
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
 
     @cached_property
     def layout(self) -> KeyLayout:
@@ -140,8 +136,6 @@ class KeyLayout:
         reads is a class as well. Matches connect nothing: ``d ON d.k = a.x AND d.k = a.y`` does not restrict a's rows
         without d. Raises InternalError for any other term.
         """
-        import networkx as nx  # 0.1 s that plans without a UMJoin need not pay
-
         pairs = zip(inputs, kinds, strict=True)
         inner = [column for columns, kind in pairs if kind == "inner" for column in columns]
         links = [_link(term, inner, inner) for term in conjuncts(condition)]
@@ -149,10 +143,7 @@ class KeyLayout:
             [_link(term, inner, input_columns) for term in conjuncts(match)]
             for input_columns, match in zip(inputs, matches, strict=True)
         ]
-        graph = nx.Graph(links)
-        graph.add_nodes_from(theirs for item in match_links for theirs, _ in item)
-        place = {column: n for n, column in enumerate(inner)}
-        groups = sorted(nx.connected_components(graph), key=lambda group: min(map(place.__getitem__, group)))
+        groups = key_groups(links, inner, (theirs for item in match_links for theirs, _ in item))
         number = {column: n for n, group in enumerate(groups) for column in group}
         columns = tuple(
             tuple(tuple(dict.fromkeys(_held(input_columns, item, number, n))) for n in range(len(groups)))

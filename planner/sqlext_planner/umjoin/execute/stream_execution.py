@@ -148,12 +148,8 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
     def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
         """The event time of each input that the plan reads."""
         members = member_columns([child.output_columns for child in self.inputs], self.kinds)
-        found = []
-        for child, stream in zip(self.inputs, streams, strict=True):
-            known = stream.times.delays
-            delays = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
-            found.append(time_column(delays, self.bounds, members))
-        return found
+        pairs = zip(self.inputs, streams, strict=True)
+        return [time_column(stream.delays_of(child.output_columns), self.bounds, members) for child, stream in pairs]
 
     def _definitions(self) -> Iterator[str]:
         """What the keys of each input are computed from: the columns themselves have the same names and types if only

@@ -14,7 +14,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjun
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import filtered
-from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.nodes import UMJoin, equality, key_groups
 
 
 class NotFactorisedError(Exception):
@@ -50,10 +50,8 @@ class Classes:
 
     def is_key(self, term: Expression) -> bool:
         """True for ``column = column`` of two inner inputs."""
-        match term:
-            case Compare("=", Column() as left, Column() as right):
-                return self.is_inner(left) and self.is_inner(right) and self.owner[left] != self.owner[right]
-        return False
+        pair = equality(term)
+        return pair is not None and all(map(self.is_inner, pair)) and self.owner[pair[0]] != self.owner[pair[1]]
 
     @cached_property
     def members(self) -> tuple[tuple[Column, ...], ...]:
@@ -62,25 +60,16 @@ class Classes:
         Raises NotFactorisedError if columns that equal a third one need not equal each other: 1 = '1' and
         1 = '1.0'. Just two columns may have any types, since they are compared as before.
         """
-        class_of: dict[Column, list[Column]] = {}
-        for term in filter(self.is_key, conjuncts(self.join.condition)):
-            assert isinstance(term, Compare)
-            assert isinstance(term.left, Column)
-            assert isinstance(term.right, Column)
-            left, right = class_of.setdefault(term.left, [term.left]), class_of.setdefault(term.right, [term.right])
-            if left is not right:
-                left.extend(right)
-                class_of.update(dict.fromkeys(right, left))
-        place = {column: n for n, column in enumerate(self.owner)}
-        groups = {id(group): tuple(sorted(group, key=place.__getitem__)) for group in class_of.values()}
-        for group in groups.values():
+        pairs = (equality(term) for term in conjuncts(self.join.condition) if self.is_key(term))
+        groups = key_groups((pair for pair in pairs if pair is not None), self.owner)
+        for group in groups:
             kinds = {self.dtypes[column] for column in group}
             if len(group) > 2 and (None in kinds or (len(kinds) > 1 and not kinds <= set(INTEGERS))):
                 names = ", ".join(map(str, group))
                 raise NotFactorisedError(
                     f"the types of {names} differ: what equals one of them need not equal the others"
                 )
-        return tuple(sorted(groups.values(), key=lambda group: place[group[0]]))
+        return tuple(groups)
 
     @cached_property
     def of(self) -> dict[Column, int]:

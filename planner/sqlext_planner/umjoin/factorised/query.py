@@ -342,20 +342,16 @@ def _result(query: FactorisedQuery, call: FunctionCall) -> Column:
         column = Column("", f"__sqlext_t{len(query.results)}")
         if call.distinct and call.name not in ("min", "max"):
             known = Result(column, call, is_distinct=True)
-            _carry_distinct(query, call)
+            for argument in call.operands:
+                if not _is_plain(argument):
+                    raise NotFactorisedError(f"{argument} must be evaluated in its place")
+                _carried(query, argument)
         elif counts_rows(call) and call.condition is None:
             known = Result(column, call)
         else:
             known = Result(column, call, _partials(query, call))
         query.results[call] = known
     return known.column
-
-
-def _carry_distinct(query: FactorisedQuery, call: FunctionCall) -> None:
-    for argument in call.operands:
-        if not _is_plain(argument):
-            raise NotFactorisedError(f"{argument} must be evaluated in its place")
-        _carried(query, argument)
 
 
 def _partials(query: FactorisedQuery, call: FunctionCall) -> tuple[int, ...]:
