@@ -37,8 +37,8 @@ from sqlext_planner.batches import BATCHES  # noqa: E402
 from sqlext_planner.config import Config  # noqa: E402
 from sqlext_planner.expressions.nodes import Literal  # noqa: E402
 from sqlext_planner.optimizer.executor import (  # noqa: E402
+    ONCE,
     Batch,
-    Once,
     RuleExecutor,
     rule,
 )
@@ -113,7 +113,7 @@ def optimizer_rule() -> dict[str, Any]:
     logical = planned("SELECT k FROM a WHERE true").analyzed
     assert logical is not None
     before = RuleExecutor(BATCHES).optimize(logical).final
-    after = RuleExecutor((*BATCHES, Batch("Added", Once, (drop_true_filter,)))).optimize(logical).final
+    after = RuleExecutor((*BATCHES, Batch("Added", ONCE, (drop_true_filter,)))).optimize(logical).final
     return {"before": len(before.collect(Filter)), "after": len(after.collect(Filter))}
 
 

@@ -34,7 +34,7 @@ import pytest
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.optimizer.executor import Batch, FixedPoint, PlanTrace, RuleExecutor
+from sqlext_planner.optimizer.executor import Batch, PlanTrace, RuleExecutor
 from sqlext_planner.plan_format import trace_text, tree_text
 from sqlext_planner.strategies import plan_physical
 
@@ -141,7 +141,7 @@ def _batches(case: Case) -> tuple[Batch, ...]:
     if not case.rules:
         return BATCHES
     known = {rule.name: rule for batch in BATCHES for rule in batch.rules}
-    return (Batch("rules", FixedPoint(30), tuple(known[name] for name in case.rules)),)
+    return (Batch("rules", 30, tuple(known[name] for name in case.rules)),)
 
 
 class GoldenMismatchError(AssertionError):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.early.nodes import EarlyAggregate
-from sqlext_planner.early_windows.nodes import EarlyWindows
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyWindows
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.wire import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
@@ -20,6 +20,7 @@ from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, Scan, SparkRelation, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.plan_patterns import inferred_keys
 from sqlext_planner.relational.spark_exec import SPARK_NODES, SparkExec, by_spark
 from sqlext_planner.relational.streams import input_error, stream_spans
 from sqlext_planner.umjoin.nodes import UMJoin
@@ -233,7 +234,6 @@ def _told_keys(node: LastJoin | IntervalJoin, planner: Planner) -> str:
     """What a user should know of the types of a join's keys, of which only a DOUBLE may be inferred."""
     if not any(item.dtype == "double" for scan in node.collect(Scan) for item in scan.fields):
         return ""
-    from sqlext_planner.relational.plan_patterns import inferred_keys
 
     sides = node.matches if isinstance(node, LastJoin) else (node,)
     return inferred_keys(node, (key for side in sides for key in (*side.left_keys, *side.right_keys)), planner.catalog)
@@ -260,7 +260,6 @@ def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     scan = _plain_scan(child)
     if config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
         return child
-    from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 
     rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
     why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers or a cluster rule it out"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 
-from sqlext_planner.early.nodes import Emission, default_estimator, estimator_docs, stream_estimators
-from sqlext_planner.early_windows.nodes import row_estimators
+from sqlext_planner.early.nodes import Emission, default_estimator, estimator_docs, row_estimators, stream_estimators
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 

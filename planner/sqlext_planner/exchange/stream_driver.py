@@ -15,18 +15,22 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Reporting, Shipment
-from sqlext_planner.exchange.stream_settings import (
-    BUCKETS,
-    MOST_ROWS,
-    check_settings,
-    observed_name,
-    placement_property,
-)
 from sqlext_planner.exchange.wire import from_months, months_schema
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.buckets import bucket_ids
-from sqlext_planner.spark.streams import EventTimes, Origin, origin_of, result_times, watermark_stacks
+from sqlext_planner.spark.streams import (
+    BUCKETS,
+    MOST_ROWS,
+    EventTimes,
+    Origin,
+    check_settings,
+    observed_name,
+    origin_of,
+    placement_property,
+    result_times,
+    watermark_stacks,
+)
 from sqlext_planner.spark.versions import check_streams, with_state
 from sqlext_planner.spark.workers import (
     FOR_STREAMS,

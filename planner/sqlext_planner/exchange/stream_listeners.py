@@ -26,9 +26,8 @@ from sqlext_operators.exchange.stream_placement import BucketReport, StreamPlace
 
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
-from sqlext_planner.exchange.stream_settings import placement_property
 from sqlext_planner.spark.plans import class_name, items_of
-from sqlext_planner.spark.streams import OBSERVED
+from sqlext_planner.spark.streams import OBSERVED, placement_property
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from sqlext_planner.expressions.arithmetic import (
     FLOATS,
@@ -12,7 +12,7 @@ from sqlext_planner.expressions.arithmetic import (
     arithmetic_type,
     decimal_shape,
 )
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr, is_movable, joined
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr, is_movable, joined
 from sqlext_planner.expressions.typed import FunctionCall, case, is_constant
 
 _AGGREGATES = frozenset(("count", "sum", "avg", "mean", "min", "max"))
@@ -105,6 +105,30 @@ def weighted(expression: Expression, dtypes: Mapping[Column, str | None], weight
     found = expression.transform_down(lambda item: new.get(item, item))
     assert isinstance(found, Expression)
     return found
+
+
+#: The number of rows that a row stands for.
+COUNT = Column("", "__sqlext_count")
+
+
+def weighted_items(
+    keys: Collection[Expression],
+    items: Iterable[NamedExpr],
+    partners: Mapping[Column, Expression],
+    dtypes: Mapping[Column, str | None],
+) -> tuple[NamedExpr, ...] | None:
+    """The items of an aggregate by `keys` over rows that stand for COUNT rows each, with columns replaced by their
+    partners; None where that is not exact."""
+    found: list[NamedExpr] = []
+    for item in items:
+        expression: Expression | None = item.expression.substitute(partners)
+        if item.expression not in keys:
+            assert expression is not None
+            expression = weighted(expression, dtypes, COUNT)
+        if expression is None:
+            return None
+        found.append(NamedExpr(expression, item.column, span=item.span))
+    return tuple(found)
 
 
 def _weighted_call(

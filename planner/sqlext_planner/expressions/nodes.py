@@ -134,6 +134,12 @@ class Compare(Expression):
     def sql(self) -> str:
         return f"({self.left.sql()} {self.op} {self.right.sql()})"
 
+    @property
+    def mirrored(self) -> Compare:
+        """The same comparison with its operands exchanged."""
+        op = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(self.op, self.op)
+        return Compare(op, self.right, self.left, span=self.span)
+
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
         return "boolean"
 

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
+from sqlext_planner.exchange.arrow_scan import scan_of
 from sqlext_planner.exchange.driver import BUSY_BYTES, size_of
+from sqlext_planner.exchange.wire import Size, row_bytes
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
-from sqlext_planner.relational.physical_plan import Rival
+from sqlext_planner.relational.physical_plan import ExecutionContext, Rival
+from sqlext_planner.spark.session import REMOTE_BYTES, cores, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.inputs import TypedJoin
-    from sqlext_planner.relational.physical_plan import ExecutionContext
 
 #: `exchange`: both sides through one Arrow-block exchange; `broadcast`: the smaller side is sent to every task of the
 #: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
@@ -137,8 +138,6 @@ def _rows(info: TableInfo) -> int | None:
 
 def final_strategy(planned: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
     """The strategy with the sizes of the real inputs at hand."""
-    from sqlext_planner.spark.session import REMOTE_BYTES, cores, is_remote
-
     node = planned.node
     if planned.strategy == "exchange":
         return "exchange"
@@ -183,16 +182,11 @@ def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
 
     The work of a join is its pairs: one task for a side of few bytes would leave the other cores idle.
     """
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark.session import cores
-
     scan = scan_of(frame, context, cores(context.spark), TASK_BYTES)
     return math.inf if scan is None else len(scan.scan.tasks)
 
 
 def _frame_rows(frame: DataFrame, size: Size | None) -> int | None:
-    from sqlext_planner.exchange.wire import row_bytes
-
     if size is None:
         return None
     # Catalyst adds 8 bytes to every row

@@ -24,7 +24,7 @@ from sqlext_planner.interval_join.alternatives import (
 )
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods, Period, PeriodPredicate
-from sqlext_planner.periods.shifts import shifted
+from sqlext_planner.periods.types import shifted
 from sqlext_planner.relational.logical_plan import LogicalPlan
 
 _COMPARED = ("<", "<=", ">=", ">")
@@ -180,7 +180,7 @@ class _TermReader:
             self.terms.empty = term.empty if options is not None else self.terms.empty
             return options
         if isinstance(term, Compare):
-            for one, other, op in _both_ways(term):
+            for one, other, op in ((found.left, found.right, found.op) for found in (term, term.mirrored)):
                 if _reads(one, self.left) and _reads(other, self.right) and op in ("=", *_COMPARED):
                     return [[self._compared(one, op, other)]]
         return None
@@ -188,7 +188,7 @@ class _TermReader:
     def _comparison(self, term: Expression) -> bool:
         if not isinstance(term, Compare):
             return False
-        for one, other, op in _both_ways(term):
+        for one, other, op in ((found.left, found.right, found.op) for found in (term, term.mirrored)):
             if _reads(one, self.left) and _reads(other, self.right):
                 if op in ("=", "<=>"):
                     self.terms.left_keys.append(one)
@@ -309,15 +309,6 @@ def _renamed(term: Condition, ends: Mapping[str, str], amounts: Mapping[str, str
 
 def _reads(expression: Expression, columns: Iterable[Column]) -> bool:
     return bool(expression.references) and expression.references <= set(columns)
-
-
-def _both_ways(term: Compare) -> tuple[tuple[Expression, Expression, str], ...]:
-    """The comparison, and the same one with its operands exchanged."""
-    return (term.left, term.right, term.op), (term.right, term.left, _mirrored(term.op))
-
-
-def _mirrored(op: str) -> str:
-    return {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
 
 
 def _guard(side: Side, term: Expression) -> Guard:

@@ -11,9 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalBroadcastSpec
+
 from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.arrow_scan import ArrowScan, reading_files, scan_of, task_rows
 from sqlext_planner.exchange.driver import Reporting, Shipment, Wire, memory_bytes, ship, size_of
-from sqlext_planner.exchange.partitioning.choice import PartitionedExec
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec, Partitioning
 from sqlext_planner.exchange.wire import arrow_schema, as_months, from_months, months_schema
 from sqlext_planner.interval_join.choice import TASK_BYTES, IntervalJoinStrategy, final_strategy
 from sqlext_planner.interval_join.inputs import TypedJoin, residual_line, with_row
@@ -27,7 +30,10 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
 )
 from sqlext_planner.relational.spark_exec import SPARK_JOINS
+from sqlext_planner.spark.session import cores
+from sqlext_planner.spark.tables import over_sources
 from sqlext_planner.spark.versions import arrow_table
+from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,9 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
     from sqlext_operators.interval_join.operator import IntervalOperatorSpec
     from sqlext_operators.interval_join.passes import Side
-
-    from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
 
 
 #: Every task sorts the small side, and two tasks a core balance their load better than one. That pays off where the big
@@ -56,12 +59,6 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     ConfigurationError if the workers lack the package.
     """
     from sqlext_operators.interval_join.operator import broadcast_interval_join, broadcast_parquet, join_parquet
-    from sqlext_operators.interval_join.spec import IntervalBroadcastSpec
-
-    from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
-    from sqlext_planner.spark.session import cores
-    from sqlext_planner.spark.tables import over_sources
-    from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
 
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
@@ -93,9 +90,6 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
 
 def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:
     """How tasks read the big side; None if Spark reads it."""
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark.session import cores
-
     scan = scan_of(big, context, cores(context.spark), TASK_BYTES)
     if scan is not None and (small is None or scan.rows > _ROWS_PER_SMALL * small.rows):
         scan = scan_of(big, context, 2 * cores(context.spark), TASK_BYTES)
@@ -105,8 +99,6 @@ def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext
 def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
     """All rows of a frame with the types that Spark hands to Python, as an Arrow IPC stream."""
     from sqlext_operators.exchange.parquet_scan import read_all
-
-    from sqlext_planner.exchange.arrow_scan import reading_files
 
     schema = arrow_schema(frame.schema)
     if files is not None:
@@ -180,7 +172,6 @@ def _tested(wire: Wire, operator: IntervalOperatorSpec, typed: TypedJoin, contex
 def _with_rows(schema: StructType) -> StructType:
     """The operator's output with tiles: two more columns, for rows that several tiles decide together."""
     from pyspark.sql.types import LongType, StructField, StructType
-    from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW
 
     nullable = [
         StructField(item.name, item.dataType, True, item.metadata) if item.name == COUNT else item for item in schema
@@ -191,7 +182,6 @@ def _with_rows(schema: StructType) -> StructType:
 def _summed(frame: DataFrame, typed: TypedJoin) -> DataFrame:
     """Counts of copies as they are, one row each: a sum over the counts is the same, and no shuffle is needed."""
     from pyspark.sql.functions import coalesce, col, lit
-    from sqlext_operators.interval_join.spec import COUNT, MATCHES
 
     count = coalesce(col(COUNT), col(MATCHES), lit(0))
     payload = [col(quoted(item.name)) for item in typed.result if item.name != COUNT]
@@ -204,7 +194,6 @@ def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFram
     Both parts read one shuffle (Spark reuses the exchange). The operator runs for each; for copies it makes no pairs.
     """
     from pyspark.sql.functions import col, first, sum
-    from sqlext_operators.interval_join.spec import MATCHES, ROW
 
     columns = [col(quoted(item.name)) for item in typed.result]
     rows = copies.groupBy(ROW).agg(
@@ -281,9 +270,6 @@ def completed_rows(
     with ROW and MATCHES."""
     from pyspark.sql.functions import col, expr
     from sqlext_operators.interval_join.output import NUMBER, CompletionSpec, completed
-    from sqlext_operators.interval_join.spec import ROW
-
-    from sqlext_planner.spark.workers import worker_function
 
     assert typed.test is not None
     payload = [typed.spec.left.payload, typed.spec.right.payload if typed.spec.pairs else ()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.passes import Side
 
+from sqlext_planner.exchange.driver import join_partition_count
 from sqlext_planner.expressions.types import common_type
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
@@ -53,7 +54,6 @@ class Routing:
         context: ExecutionContext,
     ) -> Routing:
         """The plan's; that of a sample of the inputs where the plan leaves tiles to the run."""
-        from sqlext_planner.exchange.driver import join_partition_count
         from sqlext_planner.interval_join.tiles import TIME_RANGE, can_be_cut, run_tiles
 
         partitions = join_partition_count(sizes, context)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.aggregates import arguments, weighted
+from sqlext_planner.expressions.aggregates import COUNT, arguments, weighted_items
 from sqlext_planner.expressions.nodes import (
     Column,
     Compare,
@@ -84,18 +84,15 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
                 return None
             if not LEGAL[kind] and terms.residual and (node.is_streaming or not all(map(is_movable, terms.residual))):
                 return None
-            if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
+            # with at most one row for each value of the equality keys on a side
+            is_lookup = has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
+            if not (terms.named or sweep or (terms.bounds_windows and not is_lookup)):
                 return None
             if not (terms.named or sweep) and (is_streaming(node) or _is_of_hinted_group(node)):
                 return None
             guard(terms)
             return filtered(terms.residual if LEGAL[kind] else [], _interval_join(node, kind, terms))
     return None
-
-
-def _is_lookup(left: LogicalPlan, right: LogicalPlan, terms: IntervalTerms) -> bool:
-    """Whether a side has at most one row for each value of the equality keys."""
-    return has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
 
 
 def _is_of_hinted_group(node: Join) -> bool:
@@ -172,10 +169,6 @@ def _expanded(term: Expression) -> tuple[Expression, ...]:
     return found if found is not None and has_equality else (term,)
 
 
-#: The number of matches of a row.
-COUNT = Column("", "__sqlext_count")
-
-
 @rule(order="bottom_up", on=(Aggregate, IntervalJoin))
 def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     """``Aggregate(count(*), sum(v))`` over an inner interval join -> the same over its counts: ``sum(n), sum(v * n)``.
@@ -249,18 +242,12 @@ def _rewritten(
     join: IntervalJoin,
     partners: Mapping[Column, Column],
 ) -> LogicalPlan | None:
-    new_items: list[NamedExpr] = []
-    for item in items:
-        expression = item.expression.substitute(partners)
-        if item.expression not in keys:
-            new = weighted(expression, join.left.dtypes, COUNT)
-            if new is None:
-                return None
-            expression = new
-        new_items.append(NamedExpr(expression, item.column, span=item.span))
+    new_items = weighted_items(keys, items, partners, join.left.dtypes)
+    if new_items is None:
+        return None
     counting = replace(join, kind="count", count=COUNT, payload=None)
     new_keys = tuple(key.substitute(partners) for key in keys)
-    return Aggregate(new_keys, None, tuple(new_items), counting, span=node.span)
+    return Aggregate(new_keys, None, new_items, counting, span=node.span)
 
 
 _PERIODS = (PeriodPredicate, AllenRelation, PeriodFunction)

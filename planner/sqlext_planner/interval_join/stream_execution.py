@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
+from sqlext_planner.exchange.driver import Shipment
 from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, run_stream, watermark_error
+from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
+from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, OpenPeriodOf, open_period
 from sqlext_planner.interval_join.partitioning import endless, owned_side
 from sqlext_planner.interval_join.streams import KEPT, delays, not_below, retention, time_column, unbounded
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from sqlext_operators.interval_join.stream_sides import StreamSide
 
     from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
-    from sqlext_planner.interval_join.inputs import TypedJoin
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,6 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         UnsupportedError for values that the operators do not compare, and for rows that are never decided;
         ConfigurationError if Spark's settings do not suit a stream's state."""
         from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
-
-        from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.interval_join.inputs import TypedJoin
 
         left, right = (execute_cached(child, context) for child in self.inputs)
         streams = [StreamInput.of(frame) for frame in (left, right)]
@@ -121,8 +120,6 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
     def _side(self, side: Side, time: Column | None, period: OpenPeriodOf | None, typed: TypedJoin) -> StreamSide:
         from sqlext_operators.interval_join.stream_sides import StreamSide
 
-        from sqlext_planner.exchange.wire import arrow_schema
-
         schema = typed.frame(side).schema
         if time is None:
             return StreamSide(arrow_schema(schema))
@@ -136,8 +133,6 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
     def _open_side(self, side: Side, time: Column, period: OpenPeriodOf, typed: TypedJoin) -> StreamSide:
         from sqlext_operators.columns.keys import is_key_type
         from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamSide
-
-        from sqlext_planner.exchange.wire import arrow_schema
 
         schema = arrow_schema(typed.frame(side).schema)
         start, end = (typed.names[name] for name in period.names)
@@ -226,8 +221,6 @@ def interval_stream(
 def _is_comparable(typed: TypedJoin) -> bool:
     """Whether all compared values have codes that are the same in every micro-batch."""
     from sqlext_operators.interval_join.codes import is_plain
-
-    from sqlext_planner.exchange.wire import arrow_schema
 
     kinds = [
         arrow_schema(typed.frame(side).schema).field(name).type

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
+from sqlext_planner.exchange.arrow_scan import ArrowScan, reading_files, scan_of
 from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample, with_keys
 from sqlext_planner.exchange.partitioning.partitioners import Ranges, ranges_plan
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan, Refused
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoinKind
 from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
+from sqlext_planner.spark.session import cores
 from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
     from sqlext_operators.interval_join.tiles import Tiles
 
-    from sqlext_planner.exchange.arrow_scan import ArrowScan
     from sqlext_planner.exchange.wire import Size
 
 
@@ -144,8 +146,6 @@ def run_tiles(
 
 def _placement(sample: JoinSample, partitions: int) -> Placement | None:
     """Of hot keys in tiles, and the other keys."""
-    from sqlext_planner.exchange.partitioning.loads import Loads, Sample
-
     counts = [Sample(sample.hashes[side], None, len(sample.hashes[side]) * sample.weights[side]) for side in SIDES]
     exchange = Exchange(Loads.of(counts), join_demand(sample.spec.kind, sample), partitions)
     plan = TilePartitioner(sample, partitions).plan(exchange)
@@ -154,8 +154,6 @@ def _placement(sample: JoinSample, partitions: int) -> Placement | None:
 
 def _sample(typed: TypedJoin, sizes: Sequence[Size | None], context: ExecutionContext) -> JoinSample:
     """The keys and values of some rows of both sides, the same fraction of each."""
-    from sqlext_planner.exchange.partitioning.loads import with_keys
-
     rows = [None if size is None else size.rows or size.bytes // 16 for size in sizes]
     known = [count for count in rows if count is not None]
     fraction = 0.01 if len(known) < len(rows) else min(1.0, _SAMPLE_ROWS / max(1, sum(known)))
@@ -170,9 +168,6 @@ def _side_sample(typed: TypedJoin, side: Side, fraction: float, context: Executi
     """Some rows of a side."""
     import pyarrow as pa
     from pyspark.sql.functions import col
-
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark.session import cores
 
     own = typed.spec.side(side)
     frame = typed.frame(side).select(*(col(quoted(name)) for name in dict.fromkeys((*own.keys, *own.values))))
@@ -189,8 +184,6 @@ def _file_sample(scan: ArrowScan, fraction: float) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     from sqlext_operators.exchange.parquet_scan import read_task
-
-    from sqlext_planner.exchange.arrow_scan import reading_files
 
     tasks = scan.scan.tasks
     most = max(1, len(tasks) * _READ_ROWS // max(_READ_ROWS, scan.rows))

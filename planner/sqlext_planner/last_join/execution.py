@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
-from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, choose_partitioning
+from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, Partitioning, choose_partitioning
+from sqlext_planner.exchange.partitioning.loads import SampledInput
 from sqlext_planner.exchange.wire import from_months, is_shippable, months_schema, types_of
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sqlext_planner.catalog import Catalog
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.loads import SampledInput
 
 
 def choose_strategies(
@@ -120,8 +119,6 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
 def _inputs(node: LastJoin) -> list[SampledInput]:
     """The left side and the right ones, with their keys in the types in which they are compared."""
-    from sqlext_planner.exchange.partitioning.loads import SampledInput
-
     match = node.matches[0]
     common = [_common(node, place) for place in range(len(node.rights))]
     left = SampledInput(node.left, match.left_keys, None, common[0])

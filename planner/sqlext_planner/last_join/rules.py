@@ -25,8 +25,6 @@ from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, Scan, filtered
 
-_MIRRORED = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
 
 @dataclass(frozen=True)
 class ResidualTerms:
@@ -65,9 +63,9 @@ def _kind(term: Expression, left: Collection[Column], right: Collection[Column])
     if all(column in right for column in term.references):
         return "right_only", term
     if isinstance(term, Compare):
-        for a, b, op in ((term.left, term.right, term.op), (term.right, term.left, _MIRRORED[term.op])):
-            if all(column in left for column in a.references) and all(column in right for column in b.references):
-                return "comparisons", Compare(op, a, b, span=term.span)
+        for one in (term, term.mirrored):
+            if all(c in left for c in one.left.references) and all(c in right for c in one.right.references):
+                return "comparisons", one
     return "mixed", term
 
 

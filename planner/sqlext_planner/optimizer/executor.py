@@ -60,29 +60,16 @@ def rule(*, order: Order, on: Collection[type[LogicalPlan]] = ()) -> Callable[[R
     return decorate
 
 
-@dataclass(frozen=True)
-class FixedPoint:
-    """Repeat the batch until nothing changes, at most `limit` times."""
-
-    limit: int
-
-
-@dataclass(frozen=True)
-class _Once:
-    """Run the batch one time; running it again must change nothing (checked under pytest)."""
-
-    limit: int = 1
-
-
-Once = _Once()
+#: Rounds of a batch that runs one time; running it again must change nothing (checked under pytest).
+ONCE = 1
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rules that run together, in the order listed."""
+    """Rules that run together, in the order listed: again until nothing changes, for so many `rounds` at most."""
 
     name: str
-    strategy: FixedPoint | _Once
+    rounds: int
     rules: tuple[Rule, ...]
 
 
@@ -120,8 +107,8 @@ class RuleExecutor:
     - every node reads only columns that its children give,
     - the batch has not had the plan before (a cycle).
 
-    Under pytest (`strict`), Once batches must be idempotent and a FixedPoint batch must settle within its
-    limit. Every violation is an InternalError that names the rule.
+    Under pytest (`strict`), batches that run once must be idempotent, and others must settle within their rounds.
+    Every violation is an InternalError that names the rule.
     """
 
     def __init__(self, batches: Sequence[Batch], strict: bool | None = None) -> None:
@@ -155,7 +142,7 @@ class _Run:
 
     def batch(self, batch: Batch, strict: bool) -> None:
         seen = {self._numbers.number(self.plan): len(self.steps)}
-        for _ in range(batch.strategy.limit):
+        for _ in range(batch.rounds):
             start = self.plan
             for rule in batch.rules:
                 self._apply(batch, rule, seen)
@@ -167,11 +154,8 @@ class _Run:
     def _check_at_rest(self, batch: Batch) -> None:
         for rule in batch.rules:
             if apply_rule(rule, self.plan) is not self.plan:
-                problem = (
-                    "is not idempotent"
-                    if isinstance(batch.strategy, _Once)
-                    else f"does not come to rest in {batch.strategy.limit} rounds"
-                )
+                late = f"does not come to rest in {batch.rounds} rounds"
+                problem = "is not idempotent" if batch.rounds == ONCE else late
                 raise InternalError(f"batch {batch.name} {problem}: rule {rule.name} still changes the plan")
 
     def _apply(self, batch: Batch, rule: Rule, seen: dict[int, int]) -> None:

@@ -97,7 +97,8 @@ def merge_projects(node: LogicalPlan) -> LogicalPlan | None:
             uses = Counter(column for item in outer for column in _reads(item.expression))
             if any(is_generator(item.expression) for item in inner):
                 return None
-            if not all(_can_inline(item, uses[item.column]) for item in inner):
+            computed = [item for item in inner if not isinstance(item.expression, Column | Literal)]
+            if any(uses[i.column] > 1 or (uses[i.column] and not is_movable(i.expression)) for i in computed):
                 return None
             mapping = {item.column: item.expression for item in inner}
             items = tuple(NamedExpr(i.expression.substitute(mapping), i.column, span=i.span) for i in outer)
@@ -110,12 +111,6 @@ def _reads(expression: Expression) -> list[Column]:
     if isinstance(expression, Column):
         return [expression]
     return [column for child in expression.children for column in _reads(child)]
-
-
-def _can_inline(item: NamedExpr, uses: int) -> bool:
-    if uses == 0 or isinstance(item.expression, Column | Literal):
-        return True
-    return uses == 1 and is_movable(item.expression)
 
 
 @rule(order="bottom_up", on=(Project,))

@@ -17,6 +17,7 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 
 from sqlext_planner.errors import InternalError, Span, raise_error
+from sqlext_planner.expressions.arithmetic import FLOATS
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
 from sqlext_planner.periods.relation_sets import ALLEN, allowed, formulas
 
@@ -273,7 +274,6 @@ def _texts(
     return EndTexts(left.start.sql(), left.end.sql(), right.start.sql(), d, dtype, empty, span)
 
 
-_FLOATS = ("float", "double")
 _TICK = "INTERVAL '0.000001' SECOND"
 
 
@@ -310,7 +310,7 @@ class EndTexts:
         """That each period has start < end, without NaN; NULL where an end is NULL."""
         periods = [(self.a, self.end("a", "b")), *([(self.c, self.end("c", "d"))] if self.d is not None else [])]
         terms = [f"{start} < {end}" for start, end in periods]
-        if self.dtype in _FLOATS:
+        if self.dtype in FLOATS:
             terms += [f"NOT isnan({end})" for _, end in periods]
         elif self.dtype is None:  # unknown type: no time and no whole number is NaN as text
             terms += [f"CAST({end} AS STRING) <> 'NaN'" for _, end in periods]
@@ -322,7 +322,7 @@ class EndTexts:
         if not isinstance(condition.shift, tuple) or amount is None:
             return f"{left} {condition.operator} {right}"
         sign = condition.shift[0]
-        if self.dtype in _FLOATS:  # added as doubles, like in the kernels: a difference would round differently
+        if self.dtype in FLOATS:  # added as doubles, like in the kernels: a difference would round differently
             operator = "+" if sign > 0 else "-"
             return f"CAST({left} AS DOUBLE) {operator} {amount.value!r}D {condition.operator} CAST({right} AS DOUBLE)"
         high, low = (right, left) if sign > 0 else (left, right)

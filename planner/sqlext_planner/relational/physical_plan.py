@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlext_planner.conditions import condition_of
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError, current_statement
+from sqlext_planner.errors import AnalysisError, InternalError, Locate, Span, UnsupportedError, current_statement
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, PlanNode
 from sqlext_planner.spark.versions import condition_name, sentences_of
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_operators.errors import Places
-
-    from sqlext_planner.errors import Locate
 
 
 _Kept = TypeVar("_Kept")

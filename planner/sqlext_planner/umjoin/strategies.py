@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand, Partitioning, choose_partitioning, input_rows
+from sqlext_planner.exchange.partitioning.loads import SampledInput
 from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Aggregate, Project
@@ -30,8 +32,6 @@ from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup
 from sqlext_planner.umjoin.streams import StreamParts, refusal, stream_parts, stream_plan, stream_times
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.loads import SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 
@@ -246,8 +246,6 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
 
     Raises UnsupportedError for a hint that a multi-way join does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand, choose_partitioning, input_rows
-
     inputs = _inputs(node)
     places = UMJoinSplit.of(node).places
     inner = [n for n, place in enumerate(places) if node.kinds[place] == "inner"]
@@ -264,8 +262,6 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
 
 def _inputs(node: UMJoin) -> list[SampledInput]:
     """The operator's inputs with a column of each shared class, in the types in which they are compared."""
-    from sqlext_planner.exchange.partitioning.loads import SampledInput
-
     split = UMJoinSplit.of(node)
     layout = split.layout
     known = {column: kind for child in node.inputs for column, kind in child.dtypes.items()}
@@ -286,7 +282,6 @@ def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | N
 
     Raises UnsupportedError for a hint that the join does not allow; a setting gives way.
     """
-    from sqlext_planner.exchange.partitioning.choice import Demand
     from sqlext_planner.exchange.partitioning.stream_placing import stream_placing
 
     core = parts.core

@@ -12,7 +12,7 @@ from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts, reads_only
-from sqlext_planner.periods.shifts import distance
+from sqlext_planner.periods.types import distance
 from sqlext_planner.relational.logical_plan import Field, relation_name
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import stream_spans

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, choose_partitioning
+from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+
+from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, Partitioning, choose_partitioning
+from sqlext_planner.exchange.partitioning.loads import SampledInput
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, ShownCall
 from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached
 from sqlext_planner.window.nodes import WindowUnion
@@ -14,13 +17,10 @@ from sqlext_planner.window.nodes import WindowUnion
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.scatter import Router
-    from sqlext_operators.window.spec import WindowUnionSpec
 
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.driver import Wire
-    from sqlext_planner.exchange.partitioning.choice import Demand, Partitioning
-    from sqlext_planner.exchange.partitioning.loads import SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
 
@@ -108,7 +108,6 @@ def window_placing(node: WindowUnion, config: Config) -> StreamPlacing | None:
 def window_demand(node: WindowUnion) -> Demand:
     """What FROM rows need: rows in the reach of all windows, and other FROM rows if a window shows them."""
     from sqlext_operators.window.reach import time_reach
-    from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
     order = _order(node)
     windows = tuple(
@@ -130,8 +129,6 @@ def window_demand(node: WindowUnion) -> Demand:
 
 
 def _inputs(node: WindowUnion) -> list[SampledInput]:
-    from sqlext_planner.exchange.partitioning.loads import SampledInput
-
     order = _order(node)
     wanted = (*node.partition_by, *(() if order is None else (order,)))
     dtypes = tuple(_dtype(node, item) for item in wanted)

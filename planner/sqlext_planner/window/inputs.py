@@ -13,6 +13,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlext_operators.window.functions import FunctionTypeError, check_filter, lookup
+from sqlext_operators.window.functions.types import is_scalar
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 from sqlext_planner.config import Config
@@ -187,8 +189,6 @@ def check_further(key: SortKey, kind: DataType, arrow: pa.DataType) -> None:
 
     Raises AnalysisError for another type, UnsupportedError for a collation.
     """
-    from sqlext_operators.window.functions.types import is_scalar
-
     name = kind.simpleString()
     if "collate" in name.lower():
         raise UnsupportedError(
@@ -212,8 +212,6 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
     Raises AnalysisError if the function does not take its arguments, UnsupportedError if it puts a year-month
     interval into a list, InternalError if there is no such function.
     """
-    from sqlext_operators.window.functions import FunctionTypeError, check_filter, lookup
-
     function = lookup(call.function)
     if function is None:
         raise InternalError(f"there is no window function {call.function}")

@@ -13,6 +13,7 @@ from sqlext_operators.window.functions import lookup
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
+from sqlext_planner.exchange.driver import Shipment
 from sqlext_planner.exchange.stream_driver import (
     ADD_WATERMARK,
     Chain,
@@ -21,6 +22,7 @@ from sqlext_planner.exchange.stream_driver import (
     run_stream,
     watermark_error,
 )
+from sqlext_planner.exchange.wire import arrow_schema, months_schema
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
@@ -263,9 +265,7 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         from sqlext_operators.window.reach import reach_of
         from sqlext_operators.window.stream import WindowStreamSpec
 
-        from sqlext_planner.exchange.driver import Shipment
         from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
-        from sqlext_planner.exchange.wire import arrow_schema
         from sqlext_planner.window.inputs import WindowInputs
 
         frames = [execute_cached(plan, context) for plan in self.inputs]
@@ -293,8 +293,6 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
     ) -> tuple[StreamSpec, StructType]:
         """The operator on the stream, and the schema of its results, from the plain ones."""
         from pyspark.sql.types import StringType, StructField, StructType
-
-        from sqlext_planner.exchange.wire import arrow_schema, months_schema
 
         if self.node.phase is None:
             return windows, result

@@ -16,7 +16,7 @@ from sqlext_planner.interval_join.choice import broadcast_pays, may_leave
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.shifts import shifted
+from sqlext_planner.periods.types import shifted
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.strategies import contains_extension, plan_physical
 

@@ -10,9 +10,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import event, given
+from sqlext_planner.expressions.aggregates import COUNT
 from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.umjoin.factorised.plan import COUNT, counted
+from sqlext_planner.umjoin.factorised.plan import counted
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from tests.planner.duck_plans import duck_text

@@ -12,14 +12,20 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.loads import Loads, Sampled, SampledInput, sampled
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
+from sqlext_planner.exchange.partitioning.plans import (
+    Copies,
+    Exchange,
+    Partitioner,
+    PartitionerOptions,
+    PartitionPlan,
+    Refused,
+)
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
 from sqlext_planner.relational.plan_patterns import base_table
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
 
-    from sqlext_planner.exchange.partitioning.plans import Copies
     from sqlext_planner.relational.joins import PartitionerHint
 
 

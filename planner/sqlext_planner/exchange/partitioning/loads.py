@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
+from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -344,8 +345,6 @@ def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
     """The keys of some rows, then their times if there is an order, then their values if all of these are known; why
     there are none, in words."""
     import pyarrow as pa
-
-    from sqlext_planner.errors import UnsupportedError
 
     base = base_table(item.plan)
     wanted = [*item.keys, *([] if item.order is None else [item.order])]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlacement
+from sqlext_operators.exchange.stream_placement import ALWAYS, BucketReport, Epoch, StreamPlacement
 
 from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, first_teams
@@ -28,7 +28,6 @@ from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOpti
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s
-    from sqlext_operators.exchange.stream_placement import BucketReport
 
     from sqlext_planner.exchange.partitioning.choice import Demand
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sqlext_planner.errors import InternalError
@@ -68,8 +68,8 @@ class JoinMembers(Protocol):
     def output(self) -> tuple[Field, ...]: ...
 
 
-def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan], why: str = "") -> PhysicalPlan:
-    """The rows of a multi-way join over `inputs` by binary joins; `why` is the reason, on the topmost join.
+def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan]) -> PhysicalPlan:
+    """The rows of a multi-way join over `inputs` by binary joins.
 
     Inner inputs come first, in their order, but after the first one always the next that a term connects to those
     before it, as in Catalyst's ReorderJoin; if there is none, simply the next (a cross join). A term is part of the
@@ -81,8 +81,6 @@ def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan], why: str = "") ->
     terms = _Terms(conjuncts(node.condition))
     inner = terms.joined([child for child, kind, _ in members if kind == "inner"])
     plan = with_members(inner, [(child, kind, match) for child, kind, match in members if kind != "inner"])
-    if isinstance(plan, SparkExec) and isinstance(plan.node, Join):
-        plan = replace(plan, why=why)
     return with_columns(terms.filtering(plan), node)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
+from sqlext_planner.exchange.arrow_scan import ArrowScan, scan_of, task_rows
 from sqlext_planner.exchange.driver import (
     BUSY_BYTES,
     Shipment,
@@ -35,7 +36,9 @@ from sqlext_planner.exchange.wire import (
 from sqlext_planner.expressions.nodes import Column, Compare, Literal
 from sqlext_planner.expressions.types import as_type
 from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
-from sqlext_planner.umjoin.execute.execution import KeyLayout, class_type
+from sqlext_planner.spark.session import cores
+from sqlext_planner.spark.workers import check_workers
+from sqlext_planner.umjoin.execute.execution import KeyLayout, UMJoinExec, class_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,9 +46,6 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.placed import Part
     from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
-
-    from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 
 #: Where Spark records that a text is a CHAR(n): it pads the shorter of two lengths when it compares them.
@@ -269,8 +269,6 @@ def _small_files(
     typed: TypedInputs, sizes: Sequence[Size | None], context: ExecutionContext
 ) -> tuple[ArrowScan, ...] | None:
     """How a task reads all inputs; None if one is not plain Parquet, or all together are too many bytes for a task."""
-    from sqlext_planner.exchange.arrow_scan import scan_of
-
     if sum(math.inf if size is None else size.bytes for size in sizes) > _MOST_READ_BYTES:
         return None
     scans = [scan_of(frame, context, 1) for frame in typed.frames]
@@ -288,10 +286,6 @@ def _joined_from_files(
 ) -> DataFrame:
     """The rows of small inputs without a shuffle: one task a core reads all files and keeps the rows of its cell."""
     from sqlext_operators.umjoin.operator import MultiwayFiles, join_files
-
-    from sqlext_planner.exchange.arrow_scan import task_rows
-    from sqlext_planner.spark.session import cores
-    from sqlext_planner.spark.workers import check_workers
 
     check_workers(context.spark)
     known = sum(size.bytes for size in sizes if size is not None)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.exchange.partitioning.choice import PartitionedExec
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec, Partitioning
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
 from sqlext_planner.expressions.types import common_type, family
 from sqlext_planner.relational.logical_plan import Field, comma, relation_name
@@ -20,8 +20,6 @@ from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup, equality, key_g
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
 
 
 #: `shared key`: rows meet by the hash of the key classes that all inputs have, each row in one partition; `hypercube`:

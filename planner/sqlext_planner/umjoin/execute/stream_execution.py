@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
+from sqlext_planner.exchange.driver import Shipment
 from sqlext_planner.exchange.stream_driver import (
     Chain,
     StreamInput,
@@ -17,6 +18,7 @@ from sqlext_planner.exchange.stream_driver import (
     run_stream,
     watermark_error,
 )
+from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
@@ -76,8 +78,6 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
     def _joined(self, context: ExecutionContext) -> DataFrame:
         from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 
-        from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.wire import arrow_schema
         from sqlext_planner.umjoin.execute.exchanged import TypedInputs
 
         frames = [execute_cached(child, context) for child in self.inputs]

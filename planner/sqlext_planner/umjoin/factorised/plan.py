@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlext_planner.expressions.aggregates import function_of, weighted
+from sqlext_planner.expressions.aggregates import COUNT, function_of, weighted_items
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
 from sqlext_planner.expressions.typed import FunctionCall
 from sqlext_planner.relational.joins import Join
@@ -225,10 +225,6 @@ def _partial(place: int, number: int) -> Column:
     return Column("", f"__sqlext_p{place}_{number}")
 
 
-#: The number of joined rows that a row stands for.
-COUNT = Column("", "__sqlext_count")
-
-
 def counted(node: Aggregate) -> Aggregate | None:
     """``Aggregate(count(*), sum(v))`` over a UMJoin -> the same over its counts: ``sum(n), sum(v * n)``.
 
@@ -258,20 +254,14 @@ def counted(node: Aggregate) -> Aggregate | None:
     except NotFactorisedError:
         return None
     new_keys = tuple(key.substitute(partners) for key in keys)
-    new_items: list[NamedExpr] = []
-    for item in items:
-        expression = item.expression.substitute(partners)
-        if item.expression not in keys:
-            new = weighted(expression, classes.dtypes, COUNT)
-            if new is None:
-                return None
-            expression = new
-        new_items.append(NamedExpr(expression, item.column, span=item.span))
+    new_items = weighted_items(keys, items, partners, classes.dtypes)
+    if new_items is None:
+        return None
     wanted = {column for item in (*new_keys, *new_items) for column in item.references} - {COUNT}
     payload = tuple(field.column for field in join.joined if field.column in wanted)
     if len({classes.owner[column] for column in payload}) == sum(kind in ("inner", "left") for kind in join.kinds):
         return None
-    return Aggregate(new_keys, None, tuple(new_items), replace(join, count=COUNT, payload=payload), span=node.span)
+    return Aggregate(new_keys, None, new_items, replace(join, count=COUNT, payload=payload), span=node.span)
 
 
 def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozenset[Column]:
