@@ -50,8 +50,13 @@ class Planner:
         return known[1]
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
-        """`child` as an input of an exchange, marked if the exchange may read its files itself."""
-        return _exchange_input(child, self.config)
+        """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
+        scan = _plain_scan(child)
+        if self.config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
+            return child
+        rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
+        why = "the scatter task reads the files itself, unless their footers or a cluster rule it out"
+        return ArrowScanExec(child, why=f"plain Parquet{rows}: {why}")
 
     def _first_answer(self, node: LogicalPlan) -> PhysicalPlan:
         for strategy in STRATEGIES:
@@ -104,7 +109,7 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     # Imported here: plans without the extension need none of the exchange's modules (planning time).
     from sqlext_planner.window.execution import WindowUnionExec, window_partitioning
 
-    inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
+    inputs = tuple(planner.marked(planner.later(child)) for child in node.children)
     calls = sum(len(window.calls) for window in node.windows)
     why = f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls"
     found = window_partitioning(node, planner.catalog, planner.config)
@@ -118,7 +123,7 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
 
     beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
     why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
-    child = _exchange_input(planner.later(node.child), planner.config)
+    child = planner.marked(planner.later(node.child))
     return GroupAggregateExec(node, (child,), why=why)
 
 
@@ -149,8 +154,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     rivals = strategy_rivals(strategies, sizes, planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     inputs = tuple(
-        _exchange_input(child, planner.config) if ships else child
-        for child, ships in zip(inputs, (any(shipped), *shipped), strict=True)
+        planner.marked(child) if ships else child for child, ships in zip(inputs, (any(shipped), *shipped), strict=True)
     )
     partitioning = None
     if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
@@ -193,7 +197,7 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     why += _told_keys(node, planner)
     facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
     if strategy != "spark":
-        inputs = tuple(_exchange_input(side, planner.config) for side in sides)
+        inputs = tuple(planner.marked(side) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
         ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
@@ -213,7 +217,7 @@ def period_algebra(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     from sqlext_planner.period_algebra.execution import PeriodAlgebraExec
 
-    inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
+    inputs = tuple(planner.marked(planner.later(child)) for child in node.children)
     why = f"one exchange and one sort for {len(inputs)} input{'s' if len(inputs) > 1 else ''}, one pass over each key"
     return PeriodAlgebraExec(node, inputs, why=why)
 
@@ -255,17 +259,6 @@ def _sized_info(scan: SparkExec | None, node: IntervalJoin, planner: Planner) ->
     return replace(scan.info, bytes=planner.catalog.table_bytes(scan.node.table))
 
 
-def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
-    """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
-    scan = _plain_scan(child)
-    if config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
-        return child
-
-    rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
-    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers or a cluster rule it out"
-    return ArrowScanExec(child, why=why)
-
-
 def _plain_scan(plan: PhysicalPlan) -> SparkExec | None:
     """The scan below filters by comparison, selected columns, constants and aliases; None for any other plan."""
     match plan:
@@ -287,16 +280,12 @@ def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if type(node) not in SPARK_NODES:
         return None
     info = planner.catalog.table(node.table) if isinstance(node, Scan) and planner.catalog is not None else None
-    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=_left_to_spark(node))
+    why = ""
+    if isinstance(node, (Join, Filter, SparkRelation)):
+        from sqlext_planner.interval_join.rules import reason
 
-
-def _left_to_spark(node: LogicalPlan) -> str:
-    """Why Spark compares the rows of a join on periods; '' for any other node."""
-    if not isinstance(node, (Join, Filter, SparkRelation)):
-        return ""
-    from sqlext_planner.interval_join.rules import reason
-
-    return reason(node)
+        why = reason(node)
+    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=why)
 
 
 #: First match wins.

@@ -1,9 +1,7 @@
-"""Aggregates over a window join of two streams, with early answers.
+"""Early answers: aggregates over a window join of two streams, and windows of rows over streams.
 
 Which estimators there are is in a table of the operators, which is loaded when it is asked for. The windows are those
 of Spark's function window(): ``window(ts, '10 seconds')``, written in a condition or computed below it.
-
-Windows of rows over streams, with early answers.
 """
 
 from __future__ import annotations

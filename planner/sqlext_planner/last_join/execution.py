@@ -332,7 +332,9 @@ def refusal(node: LastJoin) -> SqlExtError | None:
             f"{node.operator_name} cannot read a stream in a subquery of an expression",
             condition="stream-not-supported",
         )
-    mixed = _mixed(node)
+    columns, pairs = node.left.output_columns, zip(node.rights, node.matches, strict=True)
+    terms = (ResidualTerms.of(match, columns, right.output_columns) for right, match in pairs)
+    mixed = [term for found in terms for term in found.mixed]
     if mixed:
         return UnsupportedError(
             f"only Spark can evaluate {mixed[0]}, and not in a LAST JOIN of a stream",
@@ -350,12 +352,6 @@ def refusal(node: LastJoin) -> SqlExtError | None:
             help="leave the hint out, or put the LAST JOIN in a subquery without it",
         ).about_hint()
     return None
-
-
-def _mixed(node: LastJoin) -> Sequence[Expression]:
-    columns = node.left.output_columns
-    pairs = zip(node.rights, node.matches, strict=True)
-    return [term for right, match in pairs for term in ResidualTerms.of(match, columns, right.output_columns).mixed]
 
 
 def stream_strategies(node: LastJoin) -> tuple[tuple[LastJoinStrategy, ...], str]:

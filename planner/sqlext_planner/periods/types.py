@@ -2,7 +2,7 @@
 
 The analyzer checks where it knows the types; an operator checks again with those of its inputs.
 
-Constants that a comparison adds to a time: `b.ts - INTERVAL 5 MINUTES` as b.ts and a distance.
+With them, constants that a comparison adds to a time: `b.ts - INTERVAL 5 MINUTES` as b.ts and a distance.
 """
 
 from __future__ import annotations

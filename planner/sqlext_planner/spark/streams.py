@@ -3,7 +3,7 @@
 Rows from far in the future are left out here: one of them moves the watermark, and makes all others late. They are
 looked at below the watermark, so Spark's plan of the stream is written anew from there up.
 
-Spark's settings for state that is kept from one micro-batch to the next.
+With them, Spark's settings for state that is kept from one micro-batch to the next.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner import __version__
-from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, UnsupportedError
-from sqlext_planner.pages import page
+from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, UnsupportedError, page
 from sqlext_planner.spark.session import REMOTE_BYTES, java_version
 from sqlext_planner.spark.versions import CONVERTING, checkpoint_error, java_error, worker_spark
 
@@ -217,11 +216,9 @@ def worker_error(text: str) -> ConfigurationError | None:
     """The error about a worker's packages or its Python in the text of Spark's exception, with what to do; None for
     any other text."""
     marked = re.search(re.escape(WORKER_MARK) + r" (\w+): ([^\r\n]+)", text)
-    return (
-        None
-        if marked is None
-        else ConfigurationError(marked[2].strip(), condition="worker-packages", help=_remedy(marked[1]))
-    )
+    if marked is None:
+        return None
+    return ConfigurationError(marked[2].strip(), condition="worker-packages", help=_remedy(marked[1]))
 
 
 _REMEDIES = {

@@ -8,21 +8,21 @@ From multi-way joins, and aggregates over them, to physical plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
-from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.choice import PAIR_COST, Demand, Partitioning, choose_partitioning, input_rows
 from sqlext_planner.exchange.partitioning.loads import SampledInput
 from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import Estimate, PhysicalPlan, Rival
-from sqlext_planner.umjoin.estimate import InputFacts, input_facts, is_foreign_key_join, prefix_rows, uniform_rows
+from sqlext_planner.umjoin.estimate import input_facts, is_foreign_key_join, prefix_rows, uniform_rows
 from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec, UMJoinCascadeExec, cascade
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec, class_type
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
@@ -82,10 +82,8 @@ def join_sizes(node: UMJoin, catalog: Catalog) -> JoinSizes | str:
     samples = [item.sample(catalog) for item in facts]
     known = [sample for sample in samples if sample is not None]
     steps = prefix_rows(facts, known) if len(known) == len(facts) else uniform_rows(facts)
-    return "nothing is known about the values of some keys" if steps is None else _sizes(facts, steps)
-
-
-def _sizes(facts: Sequence[InputFacts], steps: Sequence[float]) -> JoinSizes:
+    if steps is None:
+        return "nothing is known about the values of some keys"
     keys = {number for item in facts for number in item.keys}
     return JoinSizes(tuple(item.rows for item in facts), tuple(steps), len(keys) < 2)
 
@@ -176,7 +174,12 @@ def _chosen(
         strategy for strategy in ("factorised", "operator") if obstacles.of(strategy) is None
     ]
     if node.asked is not None and not open_strategies:
-        raise _refused(node, obstacles)
+        raise UnsupportedError(
+            f"the hint {node.asked} cannot be followed: {_closed(obstacles)}",
+            condition="hint-not-followed",
+            span=node.asked.span,
+            help="leave the hint out: Spark's binary joins compute the same rows",
+        ).about_hint()
     asked = config.umjoin_strategy
     if node.asked is None and asked != "auto":
         if asked in open_strategies:
@@ -228,16 +231,6 @@ def _returned(made: UMJoin, sizes: JoinSizes) -> float:
 
 def _closed(obstacles: Obstacles) -> str:
     return f"not factorised: {obstacles.factorised}; not by one operator: {obstacles.operator}"
-
-
-def _refused(node: UMJoin, obstacles: Obstacles) -> SqlExtError:
-    span = None if node.asked is None else node.asked.span
-    return UnsupportedError(
-        f"the hint {node.asked} cannot be followed: {_closed(obstacles)}",
-        condition="hint-not-followed",
-        span=span,
-        help="leave the hint out: Spark's binary joins compute the same rows",
-    ).about_hint()
 
 
 def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -> tuple[Partitioning, int] | None:

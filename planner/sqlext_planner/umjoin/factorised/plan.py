@@ -250,7 +250,8 @@ def counted(node: Aggregate) -> Aggregate | None:
     try:
         keys, items, join = over_join(node)
         classes = Classes(join)
-        partners = _partners(classes, _read(keys, items))
+        read = frozenset(column for item in (*keys, *items) for column in item.references)
+        partners = _partners(classes, read)
     except NotFactorisedError:
         return None
     new_keys = tuple(key.substitute(partners) for key in keys)
@@ -262,11 +263,6 @@ def counted(node: Aggregate) -> Aggregate | None:
     if len({classes.owner[column] for column in payload}) == sum(kind in ("inner", "left") for kind in join.kinds):
         return None
     return Aggregate(new_keys, None, new_items, replace(join, count=COUNT, payload=payload), span=node.span)
-
-
-def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozenset[Column]:
-    """The columns that keys and calls read."""
-    return frozenset(column for item in (*keys, *items) for column in item.references)
 
 
 def _partners(classes: Classes, read: frozenset[Column]) -> dict[Column, Column]:
