@@ -24,11 +24,11 @@ from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import Estimate, PhysicalPlan, Rival
 from sqlext_planner.umjoin.estimate import input_facts, is_foreign_key_join, prefix_rows, uniform_rows
 from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec, UMJoinCascadeExec, cascade
-from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec, class_type
+from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.execute.stream_execution import endless
 from sqlext_planner.umjoin.factorised.plan import counted, factorise
-from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup
+from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup, class_type
 from sqlext_planner.umjoin.streams import StreamParts, refusal, stream_parts, stream_plan, stream_times
 
 if TYPE_CHECKING:

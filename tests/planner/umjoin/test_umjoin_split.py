@@ -10,9 +10,9 @@ from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, NamedExpr, SparkExpr, conjunction
 from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.umjoin.execute.execution import KeyLayout, UMJoinExec, class_type, compared_type
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
-from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.nodes import KeyLayout, UMJoin, class_type, compared_type
 
 from tests.planner.umjoin.umjoin_plans import TYPES, column, equal, scan, scans, term, umjoin
 

@@ -38,7 +38,7 @@ from sqlext_planner.expressions.types import as_type
 from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
 from sqlext_planner.spark.session import cores
 from sqlext_planner.spark.workers import check_workers
-from sqlext_planner.umjoin.execute.execution import KeyLayout, UMJoinExec, class_type
+from sqlext_planner.umjoin.nodes import KeyLayout, class_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.placed import Part
     from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
+
+    from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 
 #: Where Spark records that a text is a CHAR(n): it pads the shorter of two lengths when it compares them.

@@ -15,8 +15,8 @@ from sqlext_planner.relational.nodes import Aggregate, Filter, Project, Subquery
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import filtered_by_spark
 from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
-from sqlext_planner.umjoin.execute.execution import KeyLayout, Routing, UMJoinExec, class_type, linked
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, UMJoinGroup, equality
+from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
+from sqlext_planner.umjoin.nodes import KeyLayout, MemberKind, UMJoin, UMJoinGroup, class_type, equality, linked
 
 
 @dataclass(frozen=True)
