@@ -119,7 +119,7 @@ def weighted_items(
 ) -> tuple[NamedExpr, ...] | None:
     """The items of an aggregate by `keys` over rows that stand for COUNT rows each, with columns replaced by their
     partners; None where that is not exact."""
-    found: list[NamedExpr] = []
+    counted: list[NamedExpr] = []
     for item in items:
         expression: Expression | None = item.expression.substitute(partners)
         if item.expression not in keys:
@@ -127,8 +127,8 @@ def weighted_items(
             expression = weighted(expression, dtypes, COUNT)
         if expression is None:
             return None
-        found.append(NamedExpr(expression, item.column, span=item.span))
-    return tuple(found)
+        counted.append(NamedExpr(expression, item.column, span=item.span))
+    return tuple(counted)
 
 
 def _weighted_call(

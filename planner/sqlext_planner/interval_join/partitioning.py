@@ -65,14 +65,14 @@ class Routing:
         return planned
 
     @classmethod
-    def planned(cls, found: Partitioning, owner: Side, partitions: int) -> Routing:
+    def planned(cls, partitioning: Partitioning, owner: Side, partitions: int) -> Routing:
         """The plan's; without a placement by the hash of the keys to so many partitions."""
         from sqlext_operators.interval_join.tiles import Tiles
 
-        if found.placement is None:
+        if partitioning.placement is None:
             return cls(partitions)
-        tiles = Tiles.of_placement(found.placement)
-        return cls(found.partitions, tiles, found.placement, owner, found.copies == "all")
+        tiles = Tiles.of_placement(partitioning.placement)
+        return cls(partitioning.partitions, tiles, partitioning.placement, owner, partitioning.copies == "all")
 
     def router(self, join: IntervalJoinSpec, side: Side) -> TileRouter:
         """The router of a side."""

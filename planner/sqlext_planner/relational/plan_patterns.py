@@ -149,8 +149,8 @@ def base_table(plan: LogicalPlan) -> BaseTable | None:
         case Filter(condition, child):
             below = base_table(child)
             ops = [term.op if isinstance(term, Compare) else "" for term in conjuncts(condition)]
-            kept = prod(_KEPT.get(op, _KEPT_BY_OTHERS) for op in ops)
-            return None if below is None else replace(below, kept=below.kept * kept)
+            share = prod(_KEPT.get(op, _KEPT_BY_OTHERS) for op in ops)
+            return None if below is None else replace(below, kept=below.kept * share)
         case Project(items, child):
             below = base_table(child)
             mapping = {item.column: item.expression for item in items if isinstance(item.expression, Column)}

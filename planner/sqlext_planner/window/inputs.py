@@ -268,13 +268,13 @@ def union_columns(
         ours, theirs = source.output_columns[place], union.output_columns[place]
         kind = frame.schema.fields[place].dataType
         column = col(quoted(frame.columns[place]))
-        own, needed = kind.simpleString(), item.dataType.simpleString()
-        same, widens = own == needed, union_type(own, needed, ansi=ansi) == needed
+        given, needed = kind.simpleString(), item.dataType.simpleString()
+        same, widens = given == needed, union_type(given, needed, ansi=ansi) == needed
         if not same and (widens or _fits(_constant_of(union, theirs), item.dataType)):
             column, same = column.cast(item.dataType), True
         if not same or ours.name.lower() != theirs.name.lower():
             raise AnalysisError(
-                f"UNION source {number + 1} has {theirs.name} {own} as column {place + 1}, "
+                f"UNION source {number + 1} has {theirs.name} {given} as column {place + 1}, "
                 f"where FROM has {ours.name} {needed}",
                 condition="union-columns",
                 span=span,
