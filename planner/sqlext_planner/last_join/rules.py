@@ -73,7 +73,6 @@ def _kind(term: Expression, left: Collection[Column], right: Collection[Column])
 def compute_last_join_operands(node: LogicalPlan) -> LogicalPlan | None:
     """``LastJoin(LastJoin(a, b), c) ON f(a.x) > c.y``: f(a.x) becomes a column of a.
 
-
     ``SELECT ... FROM a LAST JOIN b ON a.j = b.j LAST JOIN c ORDER BY c.ts ON a.k = c.k AND c.ts < a.ts - 60``::
 
         LastJoin: ORDER BY c.ts ON a.k = c.k             Project: a.j, a.k, a.ts, b.j, c.k, c.ts
