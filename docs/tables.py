@@ -14,7 +14,7 @@ from sqlext_operators.interval_join.passes import passes_for
 from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, PeriodRelation
 from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config, Setting
-from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
+from sqlext_planner.early.nodes import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 
 from sqlext.explain.plan_operators import umjoins_json

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner import __version__
 from sqlext_planner.errors import SqlExtError, without_credentials
-from sqlext_planner.exchange.stream_settings import stream_settings
+from sqlext_planner.spark.streams import stream_settings
 
 from sqlext.enable import disable, enable
 from sqlext.session import Session, sql

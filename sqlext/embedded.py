@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.exchange.stream_settings import stream_settings
 from sqlext_planner.spark.session import is_stopped, java_process
+from sqlext_planner.spark.streams import stream_settings
 from sqlext_planner.spark.versions import check_pyspark, keep_quiet, spark_line, spark_version
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ OPENMLDB_SETTINGS = {ANSI: "false", ZONE: "Asia/Shanghai"}
 #: spark.sql to the extension.
 AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
 #: Our own settings.
-_KEYS = tuple(key for key, _, _ in Config.documentation())
+_KEYS = tuple(setting.key for setting in Config.described())
 
 
 class Session:
@@ -341,7 +341,8 @@ class Session:
         """The settings given to this Session, over those set in the Spark session."""
         if self._config is not None:
             return self._config
-        return Config.from_mapping({key: given[key] for key in _KEYS if key in given} | self._settings)
+        chosen = {key: given[key] for key in _KEYS if key in given} | self._settings
+        return Config.from_mapping(chosen) if chosen else Config()
 
     @contextmanager
     def _bound(

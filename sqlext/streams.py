@@ -30,9 +30,14 @@ def figures_of(progress: Any) -> dict[str, int]:
     `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
     our operators.
     """
-    from sqlext_planner.exchange.stream_driver import BUCKETS, MOST_ROWS
-    from sqlext_planner.exchange.stream_settings import observed_figures, operators_below
-    from sqlext_planner.spark.future_rows import FUTURE_ROWS, future_rows
+    from sqlext_planner.spark.streams import (
+        BUCKETS,
+        FUTURE_ROWS,
+        MOST_ROWS,
+        future_rows,
+        observed_figures,
+        operators_below,
+    )
 
     ours = observed_figures(progress)
     below = operators_below(ours)

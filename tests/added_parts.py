@@ -18,6 +18,7 @@ from sqlext_operators.window.evaluators.sums import total
 from sqlext_operators.window.functions import FUNCTIONS, Evaluation, Parameter, WindowFunction
 from sqlext_operators.window.functions.types import bigint
 from sqlext_operators.window.twins import TWINS
+from sqlext_planner.plan_format import tree_text
 
 RELATIONS["period_holds_start_of"] = PeriodRelation(
     "period_holds_start_of", "period", ("HOLDS START OF",), "a <= c, c < b", None, "s starts while r lasts."
@@ -32,10 +33,15 @@ FUNCTIONS["added_sum"] = WindowFunction(
 TWINS["added_sum"] = TWINS["sum"]
 
 # What follows reads the tables.
-from sqlext_planner.batches import BATCHES, Batch, Once, Optimizer  # noqa: E402
+from sqlext_planner.batches import BATCHES  # noqa: E402
 from sqlext_planner.config import Config  # noqa: E402
 from sqlext_planner.expressions.nodes import Literal  # noqa: E402
-from sqlext_planner.optimizer.executor import rule  # noqa: E402
+from sqlext_planner.optimizer.executor import (  # noqa: E402
+    ONCE,
+    Batch,
+    RuleExecutor,
+    rule,
+)
 from sqlext_planner.relational.logical_plan import LogicalPlan  # noqa: E402
 from sqlext_planner.relational.nodes import Filter  # noqa: E402
 
@@ -87,7 +93,7 @@ def relation() -> dict[str, Any]:
         "wrong": len(
             pairs ^ {(i, j) for i in range(80) for j in range(80) if starts[0, i] <= starts[1, j] < ends[0, i]}
         ),
-        "plans": [plan is not None and "IntervalJoinExec" in plan.tree_string() for plan in plans],
+        "plans": [plan is not None and "IntervalJoinExec" in tree_text(plan, details=False) for plan in plans],
     }
 
 
@@ -106,8 +112,8 @@ def window_function() -> dict[str, Any]:
 def optimizer_rule() -> dict[str, Any]:
     logical = planned("SELECT k FROM a WHERE true").analyzed
     assert logical is not None
-    before = Optimizer().optimize(logical).final
-    after = Optimizer((*BATCHES, Batch("Added", Once, (drop_true_filter,)))).optimize(logical).final
+    before = RuleExecutor(BATCHES).optimize(logical).final
+    after = RuleExecutor((*BATCHES, Batch("Added", ONCE, (drop_true_filter,)))).optimize(logical).final
     return {"before": len(before.collect(Filter)), "after": len(after.collect(Filter))}
 
 

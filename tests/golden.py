@@ -31,9 +31,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from sqlext_planner.batches import BATCHES, Batch, FixedPoint, Optimizer, PlanTrace
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
+from sqlext_planner.optimizer.executor import Batch, PlanTrace, RuleExecutor
 from sqlext_planner.plan_format import trace_text, tree_text
 from sqlext_planner.strategies import plan_physical
 
@@ -119,7 +120,7 @@ def run_case(case: Case) -> tuple[str, PlanTrace | None]:
     catalog = DictCatalog(case.tables)
     try:
         analyzed = analyze(parse(case.sql, compat=case.compat), catalog)
-        trace = Optimizer(_batches(case)).optimize(analyzed)
+        trace = RuleExecutor(_batches(case)).optimize(analyzed)
         parts = {"analyzed": tree_text(analyzed), "optimized": tree_text(trace.final)}
         if "physical" in case.stages:
             parts["physical"] = tree_text(plan_physical(trace.final, Config()))
@@ -140,7 +141,7 @@ def _batches(case: Case) -> tuple[Batch, ...]:
     if not case.rules:
         return BATCHES
     known = {rule.name: rule for batch in BATCHES for rule in batch.rules}
-    return (Batch("rules", FixedPoint(30), tuple(known[name] for name in case.rules)),)
+    return (Batch("rules", 30, tuple(known[name] for name in case.rules)),)
 
 
 class GoldenMismatchError(AssertionError):

@@ -286,6 +286,6 @@ class Watch:
 
 
 def _our_listeners(spark: SparkSession) -> int:
-    from sqlext_planner.exchange import moved_checkpoints, stream_placements
+    from sqlext_planner.exchange import stream_listeners
 
-    return (spark in moved_checkpoints._LISTENERS) + (spark in stream_placements._LISTENERS)
+    return (spark in stream_listeners._STARTS) + (spark in stream_listeners._PLACEMENTS)

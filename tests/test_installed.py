@@ -82,7 +82,7 @@ def run(environment: Path, *words: str, **variables: str) -> str:
 
 @pytest.mark.slow
 def test_the_wheel_is_what_runs(environment: Path) -> None:
-    code = "import sqlext, sqlext_planner.pages as p; print(sqlext.__file__, sqlext.__version__, p.page('cluster.md'))"
+    code = "import sqlext, sqlext_planner.errors as p; print(sqlext.__file__, sqlext.__version__, p.page('cluster.md'))"
     file, version, page = run(environment, "python", "-c", code).split()
     assert Path(file).is_relative_to(environment / "venv")
     assert version == sqlext.__version__

@@ -34,12 +34,12 @@ STATEMENTS = {
     "interval join": (
         "SELECT p.k, p.ts, q.te FROM traced_p AS p JOIN traced_q AS q "
         "ON p.k = q.k AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te)",
-        71,
+        65,
         600,
     ),
     "LAST JOIN": (
         "SELECT a.k, b.v FROM traced_a AS a LAST JOIN traced_b AS b ORDER BY b.ts ON a.k = b.k AND b.ts <= a.ts",
-        60,
+        55,
         600,
     ),
     "plain": ("SELECT k, sum(v) AS s FROM traced_a GROUP BY k", 40, 200),

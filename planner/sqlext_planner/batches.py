@@ -1,10 +1,7 @@
-"""The optimizer: which rules run, in which order, and why."""
+"""Which rules the optimizer runs, in which order, and why: `RuleExecutor(BATCHES)`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
-from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.rules import count_interval_matches, expand_endpoint_equalities, plan_interval_joins
 from sqlext_planner.last_join.rules import (
     compute_last_join_operands,
@@ -14,7 +11,7 @@ from sqlext_planner.last_join.rules import (
     push_last_join_condition,
 )
 from sqlext_planner.optimizer.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
-from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.optimizer.executor import ONCE, Batch
 from sqlext_planner.optimizer.rules import (
     merge_alias_into_project,
     merge_filters,
@@ -26,22 +23,19 @@ from sqlext_planner.optimizer.rules import (
     remove_no_op_project,
     simplify_outer_join,
 )
-from sqlext_planner.relational.logical_plan import LogicalPlan, refuse_left_over
 from sqlext_planner.umjoin.tsc import tsc
 from sqlext_planner.window.rules import merge_window_unions
-
-__all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 
 BATCHES = (
     # First of all: a common table expression that a query and its subqueries read is one node until a rule rewrites it
     # in the query, and the joins made from subqueries are then treated like those of FROM. IN and EXISTS come
     # first, since the operand of IN may be a scalar subquery. 30 rounds: one for each level of nested subqueries.
-    Batch("Decorrelate", FixedPoint(30), (decorrelate_in, decorrelate_exists, decorrelate_scalar)),
+    Batch("Decorrelate", 30, (decorrelate_in, decorrelate_exists, decorrelate_scalar)),
     # Adjacent nodes of one kind become one node, so that the patterns of later rules match however the
     # text was nested.
     Batch(
         "Normalize",
-        FixedPoint(30),
+        30,
         (merge_alias_into_project, merge_filters, merge_projects, remove_no_op_project),
     ),
     # Before windows merge: a filter between two window unions has to get out of the way, and a filter that
@@ -49,7 +43,7 @@ BATCHES = (
     # normalised before they move term by term, and again where a term has got the text of a column.
     Batch(
         "Pushdown",
-        FixedPoint(30),
+        30,
         (
             normalize_conditions,
             push_filter,
@@ -61,16 +55,16 @@ BATCHES = (
     ),
     # After pushdown, which brings the terms that reject NULLs as close to the outer joins as they get; before joins are
     # grouped or planned, since inner joins leave more choice. A join that has become inner lets more terms down.
-    Batch("Outer joins", Once, (simplify_outer_join,)),
-    Batch("Pushdown again", FixedPoint(30), (push_filter, push_join_condition, merge_filters)),
+    Batch("Outer joins", ONCE, (simplify_outer_join,)),
+    Batch("Pushdown again", 30, (push_filter, push_join_condition, merge_filters)),
     # Before pruning, which would make the union sources of adjacent nodes differ.
-    Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
+    Batch("WindowUnion merge", 10, (merge_window_unions,)),
     # After pushdown, which moves predicates of WHERE into ON and terms of one side to their inputs; before pruning,
     # which finds out which columns of the pairs anybody reads. Counting needs the join below the aggregate.
-    Batch("Interval joins", Once, (plan_interval_joins, count_interval_matches)),
+    Batch("Interval joins", ONCE, (plan_interval_joins, count_interval_matches)),
     # After interval joins have taken theirs, and after pushdown, which leaves the terms of one input to that input.
     # Before pruning, whose projections would separate the joins.
-    Batch("TSC", Once, (tsc,)),
+    Batch("TSC", ONCE, (tsc,)),
     # Last: pruning sees what the final nodes read; the projections it adds may merge with their neighbours. LAST JOINs
     # merge here (those inside right sides too) because pruning drops those that nobody reads, which may have separated
     # two of the same keys;
@@ -78,7 +72,7 @@ BATCHES = (
     # only a plain selection of columns between two operators.
     Batch(
         "Cleanup",
-        FixedPoint(10),
+        10,
         (
             prune_columns,
             pull_project_above_last_join,
@@ -91,17 +85,3 @@ BATCHES = (
         ),
     ),
 )
-
-
-class Optimizer(RuleExecutor):
-    """`Optimizer().optimize(plan)` -> PlanTrace; RuleExecutor says what is checked about rules."""
-
-    def __init__(self, batches: Sequence[Batch] = BATCHES, strict: bool | None = None) -> None:
-        super().__init__(batches, strict)
-
-    def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
-        """Run all batches. Raises UnsupportedError for a subquery that only a join could run and that is left,
-        InternalError for a rule that breaks an invariant."""
-        trace = super().optimize(plan, outer)
-        refuse_left_over(trace.final)
-        return trace

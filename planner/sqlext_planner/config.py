@@ -233,21 +233,12 @@ class Config:
             values[item.name] = _parse(item, text)
         return cls(**values)
 
-    def as_mapping(self) -> dict[str, str]:
-        """Every setting by its key, as text that `from_mapping` reads back."""
-        return {item.metadata["key"]: str(getattr(self, item.name)).lower() for item in fields(self)}
-
     @classmethod
     def described(cls) -> Iterator[Setting]:
-        """Every setting, for the command line."""
+        """Every setting, for the manual and the command line."""
         for item in fields(cls):
             kind, most = item.metadata["kind"], item.metadata["most"]
             yield Setting(item.metadata["key"], str(item.default).lower(), kind, most, item.metadata["doc"])
-
-    @classmethod
-    def documentation(cls) -> Iterator[tuple[str, str, str]]:
-        """(key, default, doc) of every setting, for the manual and `--help`."""
-        return ((setting.key, setting.default, setting.doc) for setting in cls.described())
 
 
 def _unknown_key(key: str, known: list[str]) -> ConfigurationError:

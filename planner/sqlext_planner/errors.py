@@ -2,6 +2,8 @@
 
 Errors that are raised where the rows are, by Spark's expressions or by our tasks, find their place too: while a Session
 plans and lowers a statement, `statement` holds the mapping from the planned text to the user's.
+
+With them, where the pages of the documentation are that an error names.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.conditions import Condition, look_up
@@ -257,3 +260,10 @@ def raise_error(message: str, help: str, span: Span | None, *, condition: TaskCo
     place = None if span is None else found.first(span)
     text = f"{message} {MARK} {marked('DataError', condition, message, help, place)}"
     return "raise_error('" + re.sub(r"['\\]", " ", text) + "')"
+
+
+def page(name: str) -> Path:
+    """The page `docs/NAME` of the checkout, or its copy in the installed package (pyproject.toml lists those)."""
+    package = Path(__file__).resolve().parent
+    checkout = package.parent.parent / "docs" / name
+    return checkout if checkout.is_file() else package / "docs" / name

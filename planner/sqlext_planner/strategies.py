@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.early.nodes import EarlyAggregate
-from sqlext_planner.early_windows.nodes import EarlyWindows
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyWindows
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.wire import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
@@ -20,14 +20,15 @@ from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, Scan, SparkRelation, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
+from sqlext_planner.relational.plan_patterns import inferred_keys
+from sqlext_planner.relational.spark_exec import SPARK_NODES, SparkExec, by_spark
 from sqlext_planner.relational.streams import input_error, stream_spans
 from sqlext_planner.umjoin.nodes import UMJoin
-from sqlext_planner.window.group_aggregate import GroupAggregate
+from sqlext_planner.window.group_aggregate import GroupAggregate, GroupAggregateExec
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
-    from sqlext_planner.umjoin.choose.choice import StrategyChoice
+    from sqlext_planner.umjoin.strategies import StrategyChoice
 
 
 @dataclass
@@ -49,8 +50,13 @@ class Planner:
         return known[1]
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
-        """`child` as an input of an exchange, marked if the exchange may read its files itself."""
-        return _exchange_input(child, self.config)
+        """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
+        scan = _plain_scan(child)
+        if self.config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
+            return child
+        rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
+        why = "the scatter task reads the files itself, unless their footers or a cluster rule it out"
+        return ArrowScanExec(child, why=f"plain Parquet{rows}: {why}")
 
     def _first_answer(self, node: LogicalPlan) -> PhysicalPlan:
         for strategy in STRATEGIES:
@@ -70,8 +76,7 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, WindowUnion) or not node.is_streaming:
         return None
     from sqlext_planner.window.execution import window_placing
-    from sqlext_planner.window.stream_execution import WindowStreamExec
-    from sqlext_planner.window.streams import retention
+    from sqlext_planner.window.stream_execution import WindowStreamExec, retention
 
     placing = window_placing(node, planner.config)
     return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=retention(node))
@@ -91,7 +96,7 @@ def early_windows(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:
     """What all physical windows over streams have."""
-    from sqlext_planner.window.streams import delays
+    from sqlext_planner.window.stream_execution import delays
 
     inputs = tuple(map(planner.later, node.children))
     return {"node": node, "inputs": inputs, "stream_spans": stream_spans(node.children), "delays": delays(node, inputs)}
@@ -104,7 +109,7 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     # Imported here: plans without the extension need none of the exchange's modules (planning time).
     from sqlext_planner.window.execution import WindowUnionExec, window_partitioning
 
-    inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
+    inputs = tuple(planner.marked(planner.later(child)) for child in node.children)
     calls = sum(len(window.calls) for window in node.windows)
     why = f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls"
     found = window_partitioning(node, planner.catalog, planner.config)
@@ -115,11 +120,10 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     """GroupAggregate -> GroupAggregateExec: one Arrow-block exchange by the keys, then Spark's aggregates if any."""
     if not isinstance(node, GroupAggregate):
         return None
-    from sqlext_planner.window.group_aggregate import GroupAggregateExec
 
     beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
     why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
-    child = _exchange_input(planner.later(node.child), planner.config)
+    child = planner.marked(planner.later(node.child))
     return GroupAggregateExec(node, (child,), why=why)
 
 
@@ -138,19 +142,19 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
     inputs = tuple(map(planner.later, node.children))
     if node.is_streaming:
-        from sqlext_planner.last_join.streams import stream_strategies
+        from sqlext_planner.last_join.execution import stream_strategies
 
         strategies, why = stream_strategies(node)
         why += _told_keys(node, planner)
         return LastJoinExec(node, inputs, strategies=strategies, why=why)
-    sizes = list(map(_scan_bytes, inputs[1:]))
+    scans = map(_plain_scan, inputs[1:])  # the sizes are those of their tables, before any filter
+    sizes = [None if scan is None or scan.info is None else scan.info.bytes for scan in scans]
     strategies, why = choose_strategies(node, sizes, planner.config)
     why += _told_keys(node, planner)
     rivals = strategy_rivals(strategies, sizes, planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     inputs = tuple(
-        _exchange_input(child, planner.config) if ships else child
-        for child, ships in zip(inputs, (any(shipped), *shipped), strict=True)
+        planner.marked(child) if ships else child for child, ships in zip(inputs, (any(shipped), *shipped), strict=True)
     )
     partitioning = None
     if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
@@ -193,11 +197,12 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     why += _told_keys(node, planner)
     facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
     if strategy != "spark":
-        inputs = tuple(_exchange_input(side, planner.config) for side in sides)
+        inputs = tuple(planner.marked(side) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
         ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
-        return IntervalJoinExec(node, inputs, strategy=strategy, partitioning=found, **facts)
+        facts |= {} if found is None else {"partitioning": found[0], "owner": found[1]}
+        return IntervalJoinExec(node, inputs, strategy=strategy, **facts)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind: JoinKind = "inner" if node.kind == "count" else node.kind
     joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, **facts)
@@ -212,7 +217,7 @@ def period_algebra(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     from sqlext_planner.period_algebra.execution import PeriodAlgebraExec
 
-    inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
+    inputs = tuple(planner.marked(planner.later(child)) for child in node.children)
     why = f"one exchange and one sort for {len(inputs)} input{'s' if len(inputs) > 1 else ''}, one pass over each key"
     return PeriodAlgebraExec(node, inputs, why=why)
 
@@ -222,7 +227,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     the joins, by cost."""
     if not isinstance(node, (Aggregate, UMJoin)) or (isinstance(node, Aggregate) and not node.collect(UMJoin)):
         return None
-    from sqlext_planner.umjoin.choose.strategy import plan_aggregate, plan_stream, plan_umjoin
+    from sqlext_planner.umjoin.strategies import plan_aggregate, plan_stream, plan_umjoin
 
     if node.is_streaming:  # Spark computes aggregates of streams, which keep state of their own
         return plan_stream(node, planner) if isinstance(node, UMJoin) else None
@@ -230,8 +235,9 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 
 def _told_keys(node: LastJoin | IntervalJoin, planner: Planner) -> str:
-    """What a user should know of the types of a join's keys."""
-    from sqlext_planner.relational.base_tables import inferred_keys
+    """What a user should know of the types of a join's keys, of which only a DOUBLE may be inferred."""
+    if not any(item.dtype == "double" for scan in node.collect(Scan) for item in scan.fields):
+        return ""
 
     sides = node.matches if isinstance(node, LastJoin) else (node,)
     return inferred_keys(node, (key for side in sides for key in (*side.left_keys, *side.right_keys)), planner.catalog)
@@ -253,24 +259,6 @@ def _sized_info(scan: SparkExec | None, node: IntervalJoin, planner: Planner) ->
     return replace(scan.info, bytes=planner.catalog.table_bytes(scan.node.table))
 
 
-def _scan_bytes(child: PhysicalPlan) -> int | None:
-    """The size of the table that a plan only scans, before any filter; None where it is unknown."""
-    scan = _plain_scan(child)
-    return None if scan is None or scan.info is None else scan.info.bytes
-
-
-def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
-    """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
-    scan = _plain_scan(child)
-    if config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
-        return child
-    from sqlext_planner.exchange.arrow_scan import ArrowScanExec
-
-    rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
-    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers or a cluster rule it out"
-    return ArrowScanExec(child, why=why)
-
-
 def _plain_scan(plan: PhysicalPlan) -> SparkExec | None:
     """The scan below filters by comparison, selected columns, constants and aliases; None for any other plan."""
     match plan:
@@ -289,19 +277,15 @@ def _plain_scan(plan: PhysicalPlan) -> SparkExec | None:
 
 def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """The relational core, node by node, through the public DataFrame API; Catalyst plans it further."""
-    if type(node) not in frame_of.registry:
+    if type(node) not in SPARK_NODES:
         return None
     info = planner.catalog.table(node.table) if isinstance(node, Scan) and planner.catalog is not None else None
-    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=_left_to_spark(node))
+    why = ""
+    if isinstance(node, (Join, Filter, SparkRelation)):
+        from sqlext_planner.interval_join.rules import reason
 
-
-def _left_to_spark(node: LogicalPlan) -> str:
-    """Why Spark compares the rows of a join on periods; '' for any other node."""
-    if not isinstance(node, (Join, Filter, SparkRelation)):
-        return ""
-    from sqlext_planner.interval_join.left_to_spark import reason
-
-    return reason(node)
+        why = reason(node)
+    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=why)
 
 
 #: First match wins.
@@ -328,11 +312,11 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
         case EarlyAggregate() | EarlyWindows():
             return input_error(node)
         case WindowUnion():
-            from sqlext_planner.window.streams import refusal as window_refusal
+            from sqlext_planner.window.stream_execution import refusal as window_refusal
 
             return window_refusal(node)
         case LastJoin():
-            from sqlext_planner.last_join.streams import refusal as last_join_refusal
+            from sqlext_planner.last_join.execution import refusal as last_join_refusal
 
             return last_join_refusal(node)
         case UMJoin():

@@ -93,14 +93,8 @@ class TreeNode:
         return type(self).__name__
 
     def label(self) -> str:
-        """What `tree_string` prints for this node, without its children."""
+        """What plans print for this node, without its children."""
         return self.node_name()
-
-    def tree_string(self) -> str:
-        """One node a line, two spaces of indent for each level, no ids: the printout is the test fixture."""
-        lines: list[str] = []
-        _print(self, 0, lines)
-        return "\n".join(lines)
 
 
 def _transform(node: Any, function: Callable[[Any], Any], memo: dict[int, tuple[Any, Any]], *, bottom_up: bool) -> Any:
@@ -114,12 +108,6 @@ def _transform(node: Any, function: Callable[[Any], Any], memo: dict[int, tuple[
     result = function(node.map_children(recurse)) if bottom_up else function(node).map_children(recurse)
     memo[id(node)] = (node, result)  # the node is kept so that its id stays taken
     return result
-
-
-def _print(node: TreeNode, depth: int, lines: list[str]) -> None:
-    lines.append("  " * depth + node.label())
-    for child in node.children:
-        _print(child, depth + 1, lines)
 
 
 class Clause:

@@ -12,8 +12,8 @@ from functools import partial
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.periods.predicates import UNITS, Amount
-from sqlext_planner.window.frame import UNITS as FRAME_UNITS
-from sqlext_planner.window.frame import Ticks
+from sqlext_planner.window.nodes import UNITS as FRAME_UNITS
+from sqlext_planner.window.nodes import Ticks
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context

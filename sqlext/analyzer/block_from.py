@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlext_planner.errors import Span, SqlExtError
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, is_movable
 from sqlext_planner.expressions.typed import call
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias

@@ -37,8 +37,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression, Litera
 from sqlext_planner.expressions.typed import call as call_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project
-from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
+from sqlext_planner.window.nodes import CURRENT_ROW, Bound, WindowCall, WindowFrame, WindowGroup, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import calls, definitions

@@ -6,10 +6,8 @@ import re
 from collections.abc import Collection, Sequence, Set
 from functools import partial
 
-from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
-from sqlext_planner.early.nodes import Emission
-from sqlext_planner.early_windows.nodes import row_estimators
-from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.early.nodes import Emission, default_estimator, estimator_docs, row_estimators, stream_estimators
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import time_of

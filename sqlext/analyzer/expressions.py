@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.arithmetic import INTEGERS
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction, is_movable
 from sqlext_planner.expressions.typed import Arithmetic, FunctionCall
 from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp

@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.expressions.nodes import And, Expression, SparkExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import And, Expression, SparkExpr, conjunction, conjuncts, is_movable
 from sqlext_planner.expressions.typed import (
     MOST_OPTIONS,
     Arithmetic,

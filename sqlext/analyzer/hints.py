@@ -84,9 +84,9 @@ def _is_operand(node: exp.Select) -> bool:
     return isinstance(inside, exp.Subquery) and isinstance(parent, exp.Expression) and not isinstance(parent, rows)
 
 
-def partitioner(node: exp.Expr) -> PartitionerHint | None:
-    """The hint PARTITIONER of the block that a node is in; the last one of several."""
-    found = [hint for hint in _hints(node.find_ancestor(exp.Select)) if hint.name == PARTITIONER]
+def partitioner(block: exp.Select) -> PartitionerHint | None:
+    """The hint PARTITIONER of a block; the last one of several."""
+    found = [hint for hint in _hints(block) if hint.name == PARTITIONER]
     return _partitioner(found[-1]) if found else None
 
 

@@ -19,8 +19,9 @@ from sqlext_planner.expressions.nodes import (
     SparkExpr,
     conjunction,
     conjuncts,
+    is_generator,
+    reads_only,
 )
-from sqlext_planner.expressions.patterns import is_generator, reads_only
 from sqlext_planner.expressions.types import ORDER_TYPES
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.relational.joins import Join, JoinKind
@@ -64,7 +65,9 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     )
     order, descending = _order_key(sides, node)
     match = _last_match(sides, node.args["on"], order, descending=descending)
-    plan = LastJoin(left[0], (right[0],), (match,), hints.partitioner(node), span=span_of(node))
+    block = node.find_ancestor(exp.Select)
+    partitioner = hints.partitioner(block) if block is not None and block.args.get("hint") else None
+    plan = LastJoin(left[0], (right[0],), (match,), partitioner, span=span_of(node))
     return plan, replace(both, prefixes=(*left[1].prefixes, len(left[1].star())))
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
-from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
-from sqlext_planner.expressions.patterns import holds_subquery
+from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts, holds_subquery
 from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, SubqueryKind
 from sqlext_planner.relational.nodes import Filter
 from sqlglot import exp

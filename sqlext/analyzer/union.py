@@ -72,6 +72,8 @@ def window_union(window_plan: WindowPlan, made: Sequence[WindowCall], source: Lo
     if unions:
         source = _in_star_order((*window_plan.scope.star(), *window_plan.named.extras), source)
     group = WindowGroup(window_plan.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
+    block = node.find_ancestor(exp.Select)
+    partitioner = hints.partitioner(block) if block is not None and block.args.get("hint") else None
     return WindowUnion(
         keys,
         order,
@@ -79,7 +81,7 @@ def window_union(window_plan: WindowPlan, made: Sequence[WindowCall], source: Lo
         source,
         unions,
         tie_order=window_plan.tie_order,
-        partitioner=hints.partitioner(node),
+        partitioner=partitioner,
         further=further,
         span=span_of(node),
     )

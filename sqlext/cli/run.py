@@ -247,7 +247,7 @@ def result_writer(kind: str, output: Path | None, limit: int | None) -> Iterator
 
 
 def _write_parquet(path: Path, output: Path, frame: DataFrame, shown: StageProgress) -> None:
-    from sqlext_planner.spark.one_parquet import write_one_parquet
+    from sqlext_planner.spark.results import write_one_parquet
 
     path.with_name("written").mkdir()
     try:

@@ -11,8 +11,7 @@ import textwrap
 
 from rich.text import Text
 from sqlext_planner.config import PREFIX, Config
-from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.pages import page
+from sqlext_planner.errors import ConfigurationError, page
 
 from sqlext.cli.terminal import console, exact_output
 

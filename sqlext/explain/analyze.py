@@ -7,12 +7,13 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.batches import BATCHES, Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
-from sqlext_planner.periods.counts import PeriodInput, period_inputs
-from sqlext_planner.plan_format.amounts import rows_text
+from sqlext_planner.periods.functions import PeriodInput, period_inputs
+from sqlext_planner.plan_format.markup import rows_text
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.measures import StageFigures
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
-    from sqlext_planner.spark.executed import SparkOperator
+    from sqlext_planner.spark.plans import SparkOperator
 
     from sqlext.explain.stream_plan import StreamPlan
     from sqlext.run.pipeline import StagedPlan
@@ -149,7 +150,7 @@ def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
     """The plan with the sides of EXISTS and the like as nodes, before other rules move filters."""
-    return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
+    return RuleExecutor([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
 def _run(plan: StagedPlan, context: ExecutionContext, name: str) -> Measured:
@@ -179,7 +180,7 @@ def _all_rows(frame: DataFrame, name: str) -> int:
 
 
 def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
-    lowered = plan_physical(Optimizer().optimize(item.ends).final, config)
+    lowered = plan_physical(RuleExecutor(BATCHES).optimize(item.ends).final, config)
     ends = lowered.execute(ExecutionContext(spark, config))
     counts = ends.selectExpr(*(f"{sql} AS {name}" for name, sql in item.counts.items())).collect()[0]
     notes = [f"{counts['dropped']:,} empty or reversed", f"{counts['unknown']:,} with an end that is NULL"]

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.errors import Span, masked
 from sqlext_planner.expressions.nodes import conjuncts
 from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
-from sqlext_planner.plan_format.amounts import rows_text, seconds_text
 from sqlext_planner.plan_format.html import doc_html, scrolling, steps_html
-from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.markup import Content, Markup, rows_text, seconds_text, tag
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import place_of

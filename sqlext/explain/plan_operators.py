@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.batches import BATCHES, Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.exchange.figures import PARTS
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.plan_format import side_by_side, tree_text
-from sqlext_planner.plan_format.amounts import seconds_text
 from sqlext_planner.plan_format.html import doc_html, scrolling
-from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.markup import Content, Markup, seconds_text, tag
 from sqlext_planner.plan_format.pictures.picture import Picture
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
-from sqlext_planner.umjoin.find.groups import UMJoinGroup
-from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup
 
 from sqlext.explain.plan_stages import PlanStages, measured_facts
 
@@ -48,7 +47,7 @@ def with_subqueries(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     """An optimized plan, and those of the subqueries that are left in its expressions, outer ones first."""
     yield plan
     for item in own_subqueries(plan):
-        yield from with_subqueries(Optimizer().optimize(item.plan, item.plan.free_columns).final)
+        yield from with_subqueries(RuleExecutor(BATCHES).optimize(item.plan, item.plan.free_columns).final)
 
 
 def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def tsc_text(plan: StagedPlan) -> str:
 
 def without_tsc(analyzed: LogicalPlan) -> LogicalPlan:
     """The plan that all other rules make."""
-    return Optimizer([batch for batch in BATCHES if batch.name != "TSC"]).optimize(analyzed).final
+    return RuleExecutor([batch for batch in BATCHES if batch.name != "TSC"]).optimize(analyzed).final
 
 
 @dataclass(frozen=True)

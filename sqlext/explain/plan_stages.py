@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from sqlext_planner.exchange.figures import NodeFigures
-from sqlext_planner.plan_format.amounts import bytes_text, rows_text, seconds_text
 from sqlext_planner.plan_format.html import Link, Shown, scrolling, tree_html
-from sqlext_planner.plan_format.markup import Markup, tag
+from sqlext_planner.plan_format.markup import Markup, bytes_text, rows_text, seconds_text, tag
 from sqlext_planner.plan_format.matching import Matching, State, match_logical, match_physical
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.exchange.stream_driver import BUCKETS, MOST_ROWS
-from sqlext_planner.exchange.stream_settings import observed_figures
-from sqlext_planner.plan_format.amounts import bytes_text
+from sqlext_planner.plan_format.markup import bytes_text
 from sqlext_planner.relational.streams import streams_of
+from sqlext_planner.spark.streams import BUCKETS, MOST_ROWS, observed_figures
 
 from sqlext.explain.times import aligned, depths, node_names
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.exchange.figures import PARTS, NodeFigures, skew
-from sqlext_planner.plan_format.amounts import bytes_text, rows_text
+from sqlext_planner.plan_format.markup import bytes_text, rows_text
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.measures import StageFigures
     from sqlext_planner.relational.physical_plan import PhysicalPlan
-    from sqlext_planner.spark.executed import SparkOperator
+    from sqlext_planner.spark.plans import SparkOperator
 
     from sqlext.run.pipeline import StagedPlan
 

@@ -18,7 +18,7 @@ from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 if TYPE_CHECKING:
-    from sqlext_planner.batches import PlanTrace
+    from sqlext_planner.optimizer.executor import PlanTrace
     from sqlext_planner.periods.predicates import EmptyPeriods
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
@@ -206,8 +206,9 @@ def left_to_spark(error: Exception) -> None:
 
 def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
-    from sqlext_planner.batches import Optimizer
-    from sqlext_planner.interval_join.left_to_spark import refuse_unfollowed
+    from sqlext_planner.batches import BATCHES
+    from sqlext_planner.interval_join.rules import refuse_unfollowed
+    from sqlext_planner.optimizer.executor import RuleExecutor
     from sqlext_planner.relational.streams import (
         check_hidden,
         hidden_stream,
@@ -228,7 +229,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     if hidden is not None:  # Spark refuses the statement, so no setting may promise an operator
         check_hidden(analyzed, hidden)
         config = replace(config, umjoin_strategy="cascade")
-    trace = Optimizer().optimize(analyzed)
+    trace = RuleExecutor(BATCHES).optimize(analyzed)
     asked_for = operators_asked_for(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.early_windows.nodes import EarlyWindows
+from sqlext_planner.early.nodes import EarlyWindows
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.window.nodes import WindowUnion
 

@@ -6,6 +6,7 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.early.nodes import EarlyAggregate
 from sqlext_planner.errors import SqlExtError
+from sqlext_planner.plan_format import tree_text
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.explain.pages import explain_text
@@ -84,7 +85,7 @@ def test_the_results_have_bounds_and_a_phase() -> None:
     ]
     assert [field.dtype for field in node.output[3::5]] == ["bigint", "bigint", "double", "bigint"]
     assert str(node.emission) == "after 60.5s by coverage, confidence 0.9"
-    text = node.tree_string()
+    text = tree_text(node, details=False)
     assert "Filter: l.v > 0 AND l.v < 9" in text
     assert "Filter: r.x < 5" in text
 

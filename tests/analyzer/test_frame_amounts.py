@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.window.frame import Bound, ticks_of
-from sqlext_planner.window.nodes import WindowUnion
+from sqlext_planner.window.nodes import Bound, WindowUnion, ticks_of
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.run.parameters import bind_arguments

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.nodes import SparkRelation
 
@@ -35,7 +36,7 @@ class Answering(DictCatalog):
 def block(sql: str) -> tuple[SparkRelation, str]:
     """The block's node after all rules, and the last text that Spark was asked about."""
     catalog = Answering()
-    plan = Optimizer().optimize(analyze(parse(sql), catalog)).final
+    plan = RuleExecutor(BATCHES).optimize(analyze(parse(sql), catalog)).final
     (node,) = (node for node in plan.walk() if isinstance(node, SparkRelation))
     return node, catalog.asked[-1]
 

@@ -24,7 +24,7 @@ def test_a_result_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, er
     def full(*_: object) -> Path:
         raise error
 
-    monkeypatch.setattr("sqlext_planner.spark.one_parquet.write_one_parquet", full)
+    monkeypatch.setattr("sqlext_planner.spark.results.write_one_parquet", full)
     frame: Any = None
     shown: Any = None
     message = r"no space was left on a disk while .*x\.parquet was written"
@@ -41,7 +41,7 @@ def test_other_errors_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def fails(*_: object) -> Path:
         raise RuntimeError("something else")
 
-    monkeypatch.setattr("sqlext_planner.spark.one_parquet.write_one_parquet", fails)
+    monkeypatch.setattr("sqlext_planner.spark.results.write_one_parquet", fails)
     frame: Any = None
     shown: Any = None
     with (

@@ -57,7 +57,7 @@ def test_cases_are_the_same_every_time() -> None:
 
 
 def test_every_setting_is_drawn() -> None:
-    assert set(OURS) == {key for key, _, _ in Config.documentation()}
+    assert set(OURS) == {setting.key for setting in Config.described()}
     for key in OURS:
         for value in OURS[key]:
             Config.from_mapping({key: value})

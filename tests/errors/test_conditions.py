@@ -31,10 +31,9 @@ from sqlext_planner.bundle import with_required
 from sqlext_planner.conditions import CONDITIONS
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, statement
-from sqlext_planner.exchange.stream_settings import check_settings
 from sqlext_planner.expressions.types import to_arrow
-from sqlext_planner.spark.future_rows import future_error
 from sqlext_planner.spark.session import check_version, settings_changed
+from sqlext_planner.spark.streams import check_settings, future_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error
 
 from sqlext import Session

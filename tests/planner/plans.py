@@ -8,8 +8,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedE
 from sqlext_planner.expressions.nodes import Literal as Constant
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Output, Project, Scan, SubqueryAlias
-from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
+from sqlext_planner.window.nodes import CURRENT_ROW, Bound, WindowCall, WindowFrame, WindowGroup, WindowUnion
 
 from sqlext.analyzer.queries import analyze
 from sqlext.catalog import DictCatalog

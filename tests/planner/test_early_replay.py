@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from sqlext_planner.early.files import FileRows, read_rows, same_codes
-from sqlext_planner.early.loader import load, rate_times, uniform_delays
+from sqlext_planner.early.files import FileRows, load, rate_times, read_rows, same_codes, uniform_delays
 from sqlext_planner.early.options import (
     Columns,
     EstimatedAggregate,

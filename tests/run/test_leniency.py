@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import sqlext_planner.strategies
-from sqlext_planner.batches import Optimizer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, SqlExtError, UnsupportedError
+from sqlext_planner.optimizer.executor import RuleExecutor
 
 import sqlext.analyzer.queries
 import sqlext.syntax.parser
@@ -38,7 +38,7 @@ FAILURES = (
 )
 STAGES = (
     (sqlext.analyzer.queries, "analyze"),
-    (Optimizer, "optimize"),
+    (RuleExecutor, "optimize"),
     (sqlext_planner.strategies, "plan_physical"),
     (sqlext_planner.strategies, "contains_extension"),
 )
@@ -69,7 +69,7 @@ def test_the_tests_see_what_users_only_find_in_the_log(monkeypatch: pytest.Monke
     def fails(*args: object, **kwargs: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(Optimizer, "optimize", fails)
+    monkeypatch.setattr(RuleExecutor, "optimize", fails)
     with pytest.raises(AssertionError, match="a bug"):
         stage(ORDINARY[0], CATALOG, Config(), lenient=True)
 

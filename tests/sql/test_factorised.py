@@ -9,6 +9,7 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.umjoin.execute.cascade import FactorisedAggregateExec
 
@@ -67,7 +68,7 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
 def factorised(spark: SparkSession, sql: str) -> DataFrame:
     physical = stage(sql, SparkCatalog(spark), FACTORISED).physical
     assert physical is not None
-    assert physical.collect(FactorisedAggregateExec), physical.tree_string()
+    assert physical.collect(FactorisedAggregateExec), tree_text(physical, details=False)
     return execute_cached(physical, ExecutionContext(spark))
 
 

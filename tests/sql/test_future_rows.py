@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark.future_rows import bounded_future
+from sqlext_planner.spark.streams import bounded_future
 
 from sqlext import Session
 from sqlext.streams import query_figures

@@ -22,7 +22,7 @@ from sqlext_operators.exchange.profile import counted, measured, timed
 from sqlext_operators.interval_join.output import CandidateOutput, IntervalOutput, ResultPart
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor, Tiling
-from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec
+from sqlext_operators.interval_join.spec import ROW, IntervalBroadcastSpec, IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import TILE, Tiles
 
 LEFT, RIGHT = 0, 1
@@ -177,22 +177,6 @@ def _output(spec: IntervalOperatorSpec) -> IntervalOutput:
     row = None if spec.tiles is None else ROW
     kind = CandidateOutput if spec.join.candidates else IntervalOutput
     return kind(spec.join, spec.left, spec.right, spec.batch_rows, row, spec.part)
-
-
-@dataclass(frozen=True)
-class IntervalBroadcastSpec:
-    """A join where every task has the whole `small` side; `columns` are those of the other side, by position, with the
-    names and types that they have in the join. Raises ValueError if rows of the small side wait for all their matches:
-    no task sees all of them."""
-
-    join: IntervalJoinSpec
-    small: Side
-    columns: pa.Schema
-    batch_rows: int = 262_144
-
-    def __post_init__(self) -> None:
-        if self.join.decides(self.small):
-            raise ValueError(f"the {self.small} side of a {self.join.kind} join cannot be broadcast")
 
 
 def broadcast_interval_join(

@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlext_operators.columns.empty_periods import Empty
 from sqlext_operators.expressions.nodes import TaskExpression
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass, Side, pass_of_windows, passes_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
 PairAlgorithm = Literal["slices", "join-by-s", "lazy-join-by-s"]
@@ -142,3 +145,19 @@ def _period(side: IntervalSide, name: Side, conditions: Sequence[Condition]) -> 
     scored = [(len(used & set(period)), period) for period in side.periods]
     best = max(scored, key=lambda item: item[0], default=None)
     return best[1] if best is not None and best[0] else None
+
+
+@dataclass(frozen=True)
+class IntervalBroadcastSpec:
+    """A join where every task has the whole `small` side; `columns` are those of the other side, by position, with the
+    names and types that they have in the join. Raises ValueError if rows of the small side wait for all their matches:
+    no task sees all of them."""
+
+    join: IntervalJoinSpec
+    small: Side
+    columns: pa.Schema
+    batch_rows: int = 262_144
+
+    def __post_init__(self) -> None:
+        if self.join.decides(self.small):
+            raise ValueError(f"the {self.small} side of a {self.join.kind} join cannot be broadcast")

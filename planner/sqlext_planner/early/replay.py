@@ -13,8 +13,7 @@ from sqlext_operators.early.replay import Replayed, ReplaySpec, WindowAnswers, W
 from sqlext_operators.early.replay import replay as replayed
 from sqlext_operators.early.windows import EarlyAnswer
 
-from sqlext_planner.early.files import read_rows
-from sqlext_planner.early.loader import LoadedStreams, load
+from sqlext_planner.early.files import LoadedStreams, load, read_rows
 from sqlext_planner.early.options import UNITS, Columns, ReplayOptions
 from sqlext_planner.errors import ConfigurationError, DataError
 

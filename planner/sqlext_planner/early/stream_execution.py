@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, value_type_error
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
-from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.driver import Shipment
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, run_stream, watermark_error
+from sqlext_planner.exchange.wire import arrow_schema, types_of
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.relational.physical_plan import (
@@ -21,6 +24,8 @@ from sqlext_planner.relational.physical_plan import (
     tried,
 )
 from sqlext_planner.relational.streams import stream_spans
+from sqlext_planner.spark.session import arrow_type
+from sqlext_planner.spark.streams import watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +33,6 @@ if TYPE_CHECKING:
     from sqlext_operators.early.partials import PairCall
 
 SIDES = ("left", "right")
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_DOUBLES = ("float", "double")
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
     node: EarlyAggregate
 
     is_extension = True
-
-    def label(self) -> str:
-        return f"EarlyAggregateExec{self.node.label().removeprefix('EarlyAggregate')}"
 
     def shown_calls(self) -> Iterator[ShownCall]:
         for call in self.node.calls:
@@ -66,10 +66,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
         settings do not suit a stream's state."""
         from sqlext_operators.early.partials import TotalsSpec, Tumbling
         from sqlext_operators.early.stream import EarlySpec
-
-        from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.stream_driver import run_stream
-        from sqlext_planner.exchange.wire import arrow_schema
 
         frames = [execute_cached(child, context) for child in self.inputs]
         streams = [self._stream(place, frame) for place, frame in enumerate(frames)]
@@ -129,8 +125,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
 
     def _check_times(self, frames: Sequence[DataFrame], chain: Chain) -> None:
         """Raises AnalysisError for times of two types, and for an early answer that is due when the window is final."""
-        from sqlext_planner.spark.streams import watermarks
-
         marked = list(zip(frames, (self.node.left_time, self.node.right_time), strict=True))
         kinds = [frame.schema[time.spark_name].dataType.simpleString() for frame, time in marked]
         if kinds[0] != kinds[1]:
@@ -155,9 +149,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
     def _keys(self, frames: Sequence[DataFrame]) -> list[list[Expression]]:
         """The keys of both sides, in types that compare."""
         from sqlext_operators.columns.keys import is_key_type
-
-        from sqlext_planner.exchange.wire import types_of
-        from sqlext_planner.spark.session import arrow_type
 
         kinds = [types_of(frames[0], self.node.left_keys), types_of(frames[1], self.node.right_keys)]
         sides: list[list[Expression]] = [[], []]
@@ -186,8 +177,6 @@ class EarlyAggregateExec(StreamExec, NodeExec):
 
     def _values(self, side: str, frame: DataFrame) -> _ShippedValues:
         """The values of a side that calls read, each once."""
-        from sqlext_planner.exchange.wire import types_of
-
         own = [call for call in self.node.calls if call.side == side and call.value is not None]
         values: dict[tuple[Expression, bool], tuple[Expression, bool]] = {}
         for call in own:
@@ -197,11 +186,11 @@ class EarlyAggregateExec(StreamExec, NodeExec):
                 values[(call.value, True)] = (counted, True)
                 continue
             (kind,) = types_of(frame, [call.value])
-            if kind not in (*_INTEGERS, *_DOUBLES):
+            if kind not in (*INTEGERS, *FLOATS):
                 raise value_type_error(call.function, kind, call.span)
-            wanted = "bigint" if kind in _INTEGERS else "double"
+            wanted = "bigint" if kind in INTEGERS else "double"
             cast = SparkExpr(("CAST(", call.value, f" AS {wanted})"))
-            values[(call.value, False)] = (cast, kind in _INTEGERS)
+            values[(call.value, False)] = (cast, kind in INTEGERS)
         return _ShippedValues(values)
 
     def _operator_call(self, call: EarlyCall, values: Sequence[_ShippedValues]) -> PairCall:

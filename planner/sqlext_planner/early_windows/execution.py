@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlext_planner.early.nodes import value_type_error
+from sqlext_planner.early.nodes import Bounds, EarlyWindows, value_type_error
 from sqlext_planner.early.stream_execution import bound_fields
-from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
 from sqlext_planner.errors import AnalysisError, InternalError, UnsupportedError
 from sqlext_planner.exchange.chains import shown
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.window.nodes import WindowUnion
 from sqlext_planner.window.stream_execution import WindowStreamExec
-from sqlext_planner.window.streams import retention as windows_retention
+from sqlext_planner.window.stream_execution import retention as windows_retention
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.stream import StreamSpec
     from sqlext_operators.window.stream import WindowStreamSpec
 
     from sqlext_planner.exchange.stream_driver import Chain
     from sqlext_planner.window.inputs import WindowInputs
-
-_VALUES = ("tinyint", "smallint", "int", "bigint", "float", "double")
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,13 @@ class EarlyWindowsExec(WindowStreamExec):
         for group, window in zip(self.node.windows, inputs.spec.windows, strict=True):
             for call, shipped in zip(group.calls, window.calls, strict=True):
                 kind = types[shipped.args[0]] if shipped.args else "bigint"
-                if call.function != "count" and kind not in _VALUES:
+                if call.function != "count" and kind not in (*INTEGERS, *FLOATS):
                     raise value_type_error(call.function, kind, call.span)
 
     def _watermark_delays(self, inputs: WindowInputs) -> list[int]:
         """The delays of the inputs' watermarks in microseconds; none if one is not known."""
-        from sqlext_planner.spark.streams import watermarks
-
         order = str(inputs.spec.order)
-        found = [_delay_of(frame, order, watermarks) for frame in inputs.frames]
+        found = [watermarks(frame.schema).get(order) for frame in inputs.frames]
         return [1_000 * delay for delay in found if delay is not None] if None not in found else []
 
     def _check_delay(self, final: int) -> None:
@@ -107,11 +103,6 @@ class EarlyWindowsExec(WindowStreamExec):
                 span=self.early.emission.delay_span,
                 help="give a shorter DELAY, or leave EMIT AFTER out",
             )
-
-
-def _delay_of(frame: DataFrame, order: str, watermarks: Any) -> int | None:
-    found: dict[str, int] = watermarks(frame.schema)
-    return found.get(order)
 
 
 def check_windows(node: EarlyWindows, union: WindowUnion) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan
 from sqlext_planner.spark.scans import MOST_FILES, PlainScan, plain_parquet_scan
 from sqlext_planner.spark.session import arrow_type, is_local
 from sqlext_planner.spark.tables import over_sources
@@ -41,13 +39,6 @@ class ArrowScanExec(PhysicalPlan):
 
     stands_for_child = True
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
-    def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context)
-
     def label(self) -> str:
         return f"ArrowScanExec: [{', '.join(self.frame_columns)}]"
 
@@ -76,13 +67,13 @@ class PlainFiles:
 
     def scan(self, parallelism: int, least_bytes: int = LEAST_TASK_BYTES) -> ArrowScan:
         """How to read them: in `parallelism` tasks of at least `least_bytes`, or in more tasks if they are large."""
-        from sqlext_operators.exchange.parquet_scan import ParquetScan, ScanComparison
+        from sqlext_operators.exchange.parquet_scan import ParquetScan
 
         sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
         rows = sum(footer.num_rows for footer in self.footers)
         total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
         tasks = _tasks(self, sizes, parallelism, least_bytes)
-        filters = tuple(ScanComparison(item.column, item.op, item.value) for item in self.plain.filters)
+        filters = self.plain.filters
         coded = _coded(self.footers, self.stored) - {item.column for item in filters}
         scan = ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters, coded)
         return ArrowScan(scan, total, rows, self.frame)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import LEAST_TASK_BYTES, ArrowScan, scan_of, task_rows
-from sqlext_planner.exchange.figures import Measuring
+from sqlext_planner.exchange.figures import Measuring, StepKind, TaskStep
 from sqlext_planner.exchange.wire import Size, from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes, output_ids, selection_above_map
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.operator import OperatorSpec
     from sqlext_operators.exchange.scatter import Before, Router, Upstream
 
-    from sqlext_planner.exchange.figures import Measures, StepKind, TaskStep
-    from sqlext_planner.exchange.wire import Size
-    from sqlext_planner.relational.physical_plan import ExecutionContext
+    from sqlext_planner.exchange.measures import StatementMeasures
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Reporting:
 
     places: Places
     kind: StepKind
-    measured: tuple[Measures, TaskStep] | None
+    measured: tuple[StatementMeasures, TaskStep] | None
 
     @classmethod
     def of(cls, context: ExecutionContext, kind: StepKind) -> Reporting:

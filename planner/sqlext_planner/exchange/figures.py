@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.profile import StepFigures
 
+    from sqlext_planner.exchange.measures import StatementMeasures
     from sqlext_planner.relational.physical_plan import PhysicalPlan
-    from sqlext_planner.spark.executed import SparkOperator
-    from sqlext_planner.spark.workers import BatchFunction
+    from sqlext_planner.spark.plans import SparkOperator
 
 #: `scatter`: the sending half of an exchange, for one input; `run`: the operator behind it; `alone`: the operator,
 #: without an exchange.
@@ -35,23 +35,12 @@ class TaskStep:
     kind: StepKind
 
 
-class Measures(Protocol):
-    """Takes the reports of a statement's tasks."""
-
-    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> TaskStep:
-        """A new step, for the innermost of the nodes that is in the statement's plan: one may build others as it
-        runs."""
-
-    def reporting(self, step: TaskStep, function: BatchFunction) -> BatchFunction:
-        """The function, which also reports what it does; its own step is the one that waits for Spark."""
-
-
 @dataclass
 class Measuring:
     """Who takes what a statement's tasks report of their time; None except under EXPLAIN ANALYZE: then they do not look
     at a clock."""
 
-    measures: Measures | None = None
+    measures: StatementMeasures | None = None
 
 
 @dataclass

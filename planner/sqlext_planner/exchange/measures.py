@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.exchange.figures import NodeFigures, StepKind, TaskKey, TaskStep, node_figures, skew
 from sqlext_planner.exchange.node_rows import plan_figures
-from sqlext_planner.spark.executed import ExecutedPlans
-from sqlext_planner.spark.plans import attribute_ids, items_of
+from sqlext_planner.spark.plans import ExecutedPlans, attribute_ids, items_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +63,7 @@ class StatementMeasures:
         self._plans = ExecutedPlans(spark)
         self._steps: list[TaskStep] = []
         self._tag = f"sqlext-analyze-{next(_TAGS)}"
-        self._reports = context.accumulator(_none(), _gathering())
+        self._reports = context.accumulator({}, _gathering())
 
     def __enter__(self) -> StatementMeasures:
         self._context.addJobTag(self._tag)
@@ -178,10 +177,6 @@ def _stage_skew(store: Any, stage: Any) -> float | None:
     tasks = [] if stage is None else items_of(store.taskList(stage.stageId(), stage.attemptId(), _MOST_TASKS))
     metrics = [task.taskMetrics() for task in tasks]
     return skew([found.get().executorRunTime() / 1e3 for found in metrics if found.isDefined()])
-
-
-def _none() -> Reports:
-    return {}
 
 
 def _gathering() -> AccumulatorParam[Reports]:

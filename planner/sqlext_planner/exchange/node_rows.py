@@ -32,7 +32,7 @@ from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec
 
 if TYPE_CHECKING:
-    from sqlext_planner.spark.executed import SparkOperator
+    from sqlext_planner.spark.plans import SparkOperator
 
 #: Nodes that give each row of their child once.
 _SAME_ROWS = (Project, Output, SubqueryAlias, Hint, Sort, Window)

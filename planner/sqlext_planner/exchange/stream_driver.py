@@ -15,11 +15,22 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Reporting, Shipment
-from sqlext_planner.exchange.stream_settings import check_settings, observed_name, placement_property
 from sqlext_planner.exchange.wire import from_months, months_schema
+from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.buckets import bucket_ids
-from sqlext_planner.spark.streams import EventTimes, Origin, origin_of, result_times, watermark_stacks
+from sqlext_planner.spark.streams import (
+    BUCKETS,
+    MOST_ROWS,
+    EventTimes,
+    Origin,
+    check_settings,
+    observed_name,
+    origin_of,
+    placement_property,
+    result_times,
+    watermark_stacks,
+)
 from sqlext_planner.spark.versions import check_streams, with_state
 from sqlext_planner.spark.workers import (
     FOR_STREAMS,
@@ -99,6 +110,11 @@ class StreamInput:
             return f"{reason}, and {which} is here", f"{use} the time column itself: an expression is no event time"
         return f"{reason}, and {unknown.get(column or '', next(iter(unknown.values())))}", SECOND_QUERY
 
+    def delays_of(self, columns: Sequence[Column]) -> dict[Column, int]:
+        """The delays of those of the columns that are event times."""
+        known = self.times.delays
+        return {column: known[column.spark_name] for column in columns if column.spark_name in known}
+
     def watermark_names(self) -> str:
         """The columns of the watermarks, also of those that the frame has no longer, for a message."""
         stacks = watermark_stacks(self.frame)
@@ -149,10 +165,6 @@ def _columns(schema: StructType) -> str:
     return ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in schema)
 
 
-#: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
-MOST_ROWS, BUCKETS = "most_rows", "buckets"
-
-
 def bucket_count(context: ExecutionContext) -> int:
     """How many buckets of keys there are."""
     return context.config.partitions or _partitions(context)
@@ -178,9 +190,9 @@ def run_stream(
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's usual name
     from sqlext_operators.errors import explained
-    from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
+    from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, merged_blocks, unpacked
 
-    from sqlext_planner.exchange.moved_checkpoints import watch_starts
+    from sqlext_planner.exchange.stream_listeners import watch_starts
 
     check_streams()
     check_settings(context.spark)
@@ -214,10 +226,13 @@ def run_stream(
         chained=chain.chained,
         counted=counted,
     )
-    initial = _initial(fixed).groupBy("pid") if fixed else None
+    initial = None
+    if fixed:  # one row for each bucket and input: Spark hands them over in any order
+        blocks = _union(fixed).repartition("pid").mapInArrow(worker_function(merged_blocks), WIRE)
+        initial = blocks.groupBy("pid")
     rows = with_state(_unshared(_union(live)).groupBy("pid"), stateful_processor(spec), RESULT_SCHEMA, initial)
     if counted is not None and placed is not None:
-        from sqlext_planner.exchange.stream_placements import keep_placed
+        from sqlext_planner.exchange.stream_listeners import keep_placed
 
         keep_placed(context.spark, name, placed.spec)
     delays = {column: time if isinstance(time, str) else time + chain.delay for column, time in times.items()}
@@ -284,13 +299,6 @@ def _placed(inputs: PlacedInputs, pids: tuple[int, ...]) -> _Placed:
 
     spec = Replanned(inputs.placing.partitioner, inputs.placing.demand, pids, inputs.placing.changes)
     return _Placed(spec, inputs.routers(spec.first()))
-
-
-def _initial(frames: Sequence[DataFrame]) -> DataFrame:
-    """The wire rows of tables, one for each bucket and input: Spark hands them over in any order."""
-    from sqlext_operators.exchange.stateful import merged_blocks
-
-    return _union(frames).repartition("pid").mapInArrow(worker_function(merged_blocks), WIRE)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

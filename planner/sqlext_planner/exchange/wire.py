@@ -10,7 +10,7 @@ strings are equal or which one is less. So a function over them may hand values 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,11 @@ import pyarrow as pa
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.physical_plan import quoted, spark_column
-from sqlext_planner.spark.session import arrow_type, spark_type
+from sqlext_planner.spark.session import arrow_type
+from sqlext_planner.spark.versions import from_arrow_type
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
@@ -66,31 +67,37 @@ def shippable(item: StructField, span: Span | None) -> pa.DataType:
     return kind
 
 
-def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:
-    """PARTITION BY takes every type with an exact equality except float and double. Raises AnalysisError."""
+def check_key(
+    expression: Expression, kind: DataType, arrow: pa.DataType, place: Span | None = None, *, grouped: bool = False
+) -> None:
+    """PARTITION BY takes every type with an exact equality except float and double; GROUP BY (`grouped`) those too.
+
+    `place` is that of an expression without a span. Raises AnalysisError, and UnsupportedError for a collation.
+    """
     from sqlext_operators.columns.keys import is_key_type
 
-    name = kind.simpleString()
-    if name in ("float", "double"):
+    name, span = kind.simpleString(), expression.span or place
+    clause, beside = ("GROUP BY", " beside a sqlext function") if grouped else ("PARTITION BY", "")
+    if name in ("float", "double") and not grouped:
         raise AnalysisError(
-            f"PARTITION BY does not take {name}: {expression}",
+            f"{clause} does not take {name}: {expression}",
             condition="key-type",
-            span=expression.span,
+            span=span,
             help="cast it to decimal or bigint, so that equal keys are equal",
         )
     if "collate" in name.lower():
         raise UnsupportedError(
-            f"PARTITION BY does not take a string with a collation: {expression} is {name}",
+            f"{clause} does not take a string with a collation{beside}: {expression} is {name}",
             condition="key-type",
-            span=expression.span,
+            span=span,
             help=f"in a subquery, {BY_BYTES}",
         )
     if arrow != YEAR_MONTH and not is_key_type(arrow):
         raise AnalysisError(
-            f"PARTITION BY does not take {name}: {expression}",
+            f"{clause} does not take {name}{beside}: {expression}",
             condition="key-type",
-            span=expression.span,
-            help="use one of its fields, or cast it to string",
+            span=span,
+            help=f"{'group by its' if grouped else 'use one of its'} fields, or cast it to string",
         )
 
 
@@ -110,8 +117,6 @@ def types_of(frame: DataFrame, expressions: Sequence[Expression]) -> list[str]:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The columns of a frame as Spark hands them over."""
-    import pyarrow as pa
-
     return pa.schema([(item.name, arrow_type(item.dataType)) for item in schema])
 
 
@@ -128,18 +133,7 @@ def is_year_month(kind: DataType) -> bool:
 
 def as_months(frame: DataFrame) -> DataFrame:
     """The frame with its year-month intervals as ints; without any, the frame itself."""
-    from pyspark.sql.functions import col
-
-    if not any(is_year_month(item.dataType) for item in frame.schema):
-        return frame
-    months = _months()
-    columns = [(item, col(quoted(item.name))) for item in frame.schema]
-    return frame.select(
-        *(
-            column.cast(months).cast("int").alias(item.name) if is_year_month(item.dataType) else column
-            for item, column in columns
-        )
-    )
+    return _cast(frame, frame.schema, lambda item, months: months.cast("int").alias(item.name))
 
 
 def months_schema(schema: StructType) -> StructType:
@@ -158,27 +152,24 @@ def months_schema(schema: StructType) -> StructType:
 
 def from_months(frame: DataFrame, schema: StructType) -> DataFrame:
     """A frame of `months_schema(schema)` with the columns of `schema`; without year-month intervals, itself."""
-    from pyspark.sql.functions import col
-
-    if not any(is_year_month(item.dataType) for item in schema):
-        return frame
-    months = _months()
-    columns = [(item, col(quoted(item.name))) for item in schema]
-    return frame.select(
-        *(
-            column.cast(months).cast(item.dataType).alias(item.name, metadata=item.metadata)
-            if is_year_month(item.dataType)
-            else column
-            for item, column in columns
-        )
+    return _cast(
+        frame, schema, lambda item, months: months.cast(item.dataType).alias(item.name, metadata=item.metadata)
     )
 
 
-def _months() -> DataType:
-    """INTERVAL MONTH: an int cast to it counts months, one cast to INTERVAL YEAR years."""
+def _cast(frame: DataFrame, schema: StructType, cast: Callable[[StructField, SparkColumn], SparkColumn]) -> DataFrame:
+    """A frame with what `cast` makes of the columns that are year-month intervals in `schema`. It gets them as INTERVAL
+    MONTH: an int cast to that counts months, one cast to INTERVAL YEAR years."""
+    from pyspark.sql.functions import col
     from pyspark.sql.types import YearMonthIntervalType
 
-    return YearMonthIntervalType(YearMonthIntervalType.MONTH, YearMonthIntervalType.MONTH)
+    if not any(is_year_month(item.dataType) for item in schema):
+        return frame
+    months = YearMonthIntervalType(YearMonthIntervalType.MONTH, YearMonthIntervalType.MONTH)
+    columns = [(item, col(quoted(item.name))) for item in schema]
+    return frame.select(
+        *(cast(item, column.cast(months)) if is_year_month(item.dataType) else column for item, column in columns)
+    )
 
 
 #: What to write instead, for help texts.
@@ -229,7 +220,7 @@ def result_of(result: pa.DataType, kinds: Mapping[pa.DataType, DataType]) -> Dat
         return ArrayType(result_of(result.value_type, kinds))
     if kinds and pa.types.is_struct(result):
         return StructType([StructField(item.name, result_of(item.type, kinds)) for item in result])
-    return spark_type(result)
+    return from_arrow_type(result)
 
 
 #: The size that Catalyst assumes for a string.
@@ -246,11 +237,7 @@ class Size:
 
 def row_bytes(schema: StructType) -> int:
     """Estimated Arrow bytes of a row."""
-    return sum(_value_bytes(item.dataType) for item in schema)
-
-
-def _value_bytes(dtype: DataType) -> int:
-    return value_bytes(arrow_type(dtype))
+    return sum(value_bytes(arrow_type(item.dataType)) for item in schema)
 
 
 def value_bytes(kind: pa.DataType | None) -> int:
@@ -263,7 +250,6 @@ def value_bytes(kind: pa.DataType | None) -> int:
 
 def dtype_bytes(dtype: str | None) -> int:
     """Estimated bytes of a value of a Spark type, None for one that is not known."""
-    from sqlext_planner.errors import UnsupportedError
     from sqlext_planner.expressions.types import to_arrow
 
     try:

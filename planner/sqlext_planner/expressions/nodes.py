@@ -7,7 +7,7 @@ resolve names again, and self joins are not ambiguous. In a DataFrame that colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -58,8 +58,10 @@ class Expression(TreeNode):
         raise NotImplementedError(type(self).__name__)
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        """The type of the result over columns of `known` types, where it is certain."""
-        return None
+        """The type of the result over columns of `known` types, where it is certain: its `dtype`, if the class says
+        nothing."""
+        found: str | None = getattr(self, "dtype", None)
+        return found
 
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         """The expression with columns replaced; self if none of them occurs."""
@@ -117,9 +119,6 @@ class Literal(Expression):
     def sql(self) -> str:
         return self.text
 
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
-
     def __str__(self) -> str:
         return self.text
 
@@ -134,6 +133,12 @@ class Compare(Expression):
 
     def sql(self) -> str:
         return f"({self.left.sql()} {self.op} {self.right.sql()})"
+
+    @property
+    def mirrored(self) -> Compare:
+        """The same comparison with its operands exchanged."""
+        op = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(self.op, self.op)
+        return Compare(op, self.right, self.left, span=self.span)
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
         return "boolean"
@@ -210,9 +215,6 @@ class SparkExpr(Expression):
             for p in self.parts
         )
 
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
-
     def __str__(self) -> str:
         return " ".join(self._shown().split())
 
@@ -271,6 +273,53 @@ class NamedExpr(Expression):
         if self.expression == self.column:
             return str(self.column)
         return f"{self.expression} AS {self.column}"
+
+
+def is_generator(expression: Expression) -> bool:
+    """True if the expression may turn one row into several."""
+    return bool(expression.traits & GENERATOR)
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """True if the value depends on the row alone: no rand(), and no Spark window over the other rows."""
+    return not expression.traits & (RANDOM | WINDOW)
+
+
+def is_movable(expression: Expression) -> bool:
+    """True if a rule may evaluate the expression elsewhere in the plan.
+
+    Not movable: rand() and the like (evaluated on other rows it gives other values), Spark windows (they look at
+    the other rows at their place in the plan), subqueries (their text may name columns available at that place
+    in ways that only Spark resolves), generators.
+    """
+    return not expression.traits & (RANDOM | WINDOW | SUBQUERY | GENERATOR)
+
+
+def holds_subquery(expression: Expression) -> bool:
+    """True if the expression holds a subquery, with a plan or as text."""
+    return bool(expression.traits & SUBQUERY)
+
+
+#: Types in which equal values are the same value. 0.0 = -0.0 and strings of some collations are equal but differ.
+_EXACT_TYPES = frozenset(
+    ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string", "binary")
+)
+
+
+def is_exact(dtype: str | None) -> bool:
+    """True if two equal values of the type are the same value, so that a condition holds for both or for none."""
+    return dtype is not None and (dtype in _EXACT_TYPES or dtype.startswith("decimal("))
+
+
+def names_collation(expression: Expression) -> bool:
+    """True if the text gives a string a collation. Spark prefers a collation in an expression to those of columns; in
+    a column of its own it would be one among others."""
+    return bool(expression.traits & COLLATION)
+
+
+def reads_only(expression: Expression, columns: Collection[Column]) -> bool:
+    """True if the expression reads at least one column, and all it reads are among `columns`."""
+    return bool(expression.references) and all(column in columns for column in expression.references)
 
 
 def conjunction(terms: tuple[Expression, ...] | list[Expression]) -> Expression | None:

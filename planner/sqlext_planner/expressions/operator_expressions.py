@@ -24,8 +24,7 @@ from sqlext_planner.expressions.arithmetic import (
     decimal_type,
     widest,
 )
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr, is_movable
 from sqlext_planner.expressions.typed import Arithmetic, Cast, FunctionCall, In, Is, Not, Or, Paren, plain_number
 from sqlext_planner.expressions.types import to_arrow
 
@@ -203,7 +202,8 @@ class OperatorExpressions:
         else:
             found = combined(sign, left.number, right.number)
             result = None if found is None else found.dtype
-        if result is None or (sign in "/%" and self.ansi and not _is_nonzero(right)):
+        divisor = right.expression.value if isinstance(right.expression, operators.TaskConstant) else None
+        if result is None or (sign in "/%" and self.ansi and not divisor):
             return None
         kind, sides = to_arrow(result), (left, right)
         if result.startswith("decimal("):
@@ -224,11 +224,6 @@ def _remainder_type(kinds: list[str]) -> str | None:
     if all(kind in INTEGERS for kind in kinds):
         return widest(kinds)
     return kinds[0] if kinds[0] == kinds[1] and kinds[0] in FLOATS else None
-
-
-def _is_nonzero(value: _Typed) -> bool:
-    constant = value.expression
-    return isinstance(constant, operators.TaskConstant) and constant.value is not None and constant.value != 0
 
 
 def _common(left: _Typed, right: _Typed) -> str | None:

@@ -112,16 +112,12 @@ class Alternative:
             return None if nulls else replace(self, guards=(*self.guards, term))
         if any(Guard(side, value, "null") in self.guards for side, value in term.values):
             return None
-        if any(_excludes(item.condition, term.condition) for item in self.conditions):
-            return None
+        new = term.condition  # another one over the same values may exclude it: "<=" allows "<" and "="
+        for old in (item.condition for item in self.conditions):
+            same = (old.left, old.right, old.shift) == (new.left, new.right, new.shift)
+            if same and not set(old.operator) & set(new.operator):
+                return None
         return replace(self, conditions=(*self.conditions, term))
-
-
-def _excludes(one: Condition, other: Condition) -> bool:
-    """Whether two conditions over the same values never hold together."""
-    if (one.left, one.right, one.shift) != (other.left, other.right, other.shift):
-        return False
-    return not set(one.operator) & set(other.operator)  # "<=" allows "<" and "="
 
 
 def either(known: Iterable[Alternative], options: Sequence[Sequence[Term]]) -> list[Alternative] | None:

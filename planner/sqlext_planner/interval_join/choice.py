@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
+from sqlext_planner.exchange.arrow_scan import scan_of
 from sqlext_planner.exchange.driver import BUSY_BYTES, size_of
+from sqlext_planner.exchange.wire import Size, row_bytes
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
-from sqlext_planner.relational.physical_plan import Rival
+from sqlext_planner.relational.physical_plan import ExecutionContext, Rival
+from sqlext_planner.spark.session import REMOTE_BYTES, cores, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.inputs import TypedJoin
-    from sqlext_planner.relational.physical_plan import ExecutionContext
 
 #: `exchange`: both sides through one Arrow-block exchange; `broadcast`: the smaller side is sent to every task of the
 #: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
@@ -59,8 +60,7 @@ def choose_strategy(
     if asked != "auto":
         broadcast = asked == "broadcast" and BROADCAST_SIDES[node.kind]
         return ("broadcast" if broadcast else "exchange"), f"{asked}, as the setting says"
-    sizes = [None if info is None else info.bytes for info in (left, right)]
-    rows = [None if info is None else _rows(info) for info in (left, right)]
+    sizes, rows, least = _known(node, (left, right))
     if may_leave(node) and rows[0] is not None and rows[1] is not None:
         pairs = rows[0] * rows[1]
         if pairs < config.interval_join_least_pairs:
@@ -70,8 +70,6 @@ def choose_strategy(
         return "exchange", f"one exchange, for the hint {node.partitioner}"
     if None in sizes:
         return "auto", _auto_reason(node, config)
-    small = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
-    least = min((size for size in small if size is not None), default=None)
     limit = config.interval_join_broadcast_bytes
     if least is not None and least <= limit:
         return (
@@ -86,14 +84,15 @@ def strategy_rivals(
     node: IntervalJoin, left: TableInfo | None, right: TableInfo | None, config: Config, taken: IntervalJoinStrategy
 ) -> tuple[Rival, ...]:
     """The strategies with the sizes that decide between them, as far as planning knows them."""
-    sizes = [None if info is None else info.bytes for info in (left, right)]
-    rows = [None if info is None else _rows(info) for info in (left, right)]
-    sides = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
-    least = min((size for size in sides if size is not None), default=None)
+    sizes, rows, least = _known(node, (left, right))
     pairs = None if rows[0] is None or rows[1] is None else rows[0] * rows[1]
     both = None if sizes[0] is None or sizes[1] is None else sizes[0] + sizes[1]
     limit, few = config.interval_join_broadcast_bytes, config.interval_join_least_pairs
-    small = f"for a side of at most {limit:,} bytes" if sides else f"not possible for a {node.kind} join"
+    small = (
+        f"for a side of at most {limit:,} bytes"
+        if BROADCAST_SIDES[node.kind]
+        else f"not possible for a {node.kind} join"
+    )
     leaves = f"for fewer than {few:,} pairs" if may_leave(node) else "not for a period predicate or a hint"
     when = "; decided when it runs, by the inputs' sizes" if taken == "auto" else ""
     return (
@@ -103,6 +102,16 @@ def strategy_rivals(
             "exchange", _cost(both, "bytes"), f"both sides are sorted behind one exchange{when}", taken == "exchange"
         ),
     )
+
+
+def _known(
+    node: IntervalJoin, infos: tuple[TableInfo | None, TableInfo | None]
+) -> tuple[list[int | None], list[int | None], int | None]:
+    """The bytes and the rows of the sides, and the bytes of the smallest one that may be broadcast."""
+    sizes = [None if info is None else info.bytes for info in infos]
+    rows = [None if info is None else _rows(info) for info in infos]
+    allowed = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
+    return sizes, rows, min((size for size in allowed if size is not None), default=None)
 
 
 def _cost(number: int | None, unit: str) -> str:
@@ -129,8 +138,6 @@ def _rows(info: TableInfo) -> int | None:
 
 def final_strategy(planned: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
     """The strategy with the sizes of the real inputs at hand."""
-    from sqlext_planner.spark.session import REMOTE_BYTES, cores, is_remote
-
     node = planned.node
     if planned.strategy == "exchange":
         return "exchange"
@@ -175,16 +182,11 @@ def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
 
     The work of a join is its pairs: one task for a side of few bytes would leave the other cores idle.
     """
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark.session import cores
-
     scan = scan_of(frame, context, cores(context.spark), TASK_BYTES)
     return math.inf if scan is None else len(scan.scan.tasks)
 
 
 def _frame_rows(frame: DataFrame, size: Size | None) -> int | None:
-    from sqlext_planner.exchange.wire import row_bytes
-
     if size is None:
         return None
     # Catalyst adds 8 bytes to every row

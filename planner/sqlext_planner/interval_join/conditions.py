@@ -11,8 +11,7 @@ from typing import Any
 from sqlext_operators.interval_join.conditions import MIRRORED, Condition
 from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, conjunction, conjuncts, is_movable
 from sqlext_planner.expressions.typed import Is, Or, call, case, negation
 from sqlext_planner.interval_join.alternatives import (
     MOST_ALTERNATIVES,
@@ -25,7 +24,7 @@ from sqlext_planner.interval_join.alternatives import (
 )
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods, Period, PeriodPredicate
-from sqlext_planner.periods.shifts import shifted
+from sqlext_planner.periods.types import shifted
 from sqlext_planner.relational.logical_plan import LogicalPlan
 
 _COMPARED = ("<", "<=", ">=", ">")
@@ -181,7 +180,7 @@ class _TermReader:
             self.terms.empty = term.empty if options is not None else self.terms.empty
             return options
         if isinstance(term, Compare):
-            for one, other, op in _both_ways(term):
+            for one, other, op in ((found.left, found.right, found.op) for found in (term, term.mirrored)):
                 if _reads(one, self.left) and _reads(other, self.right) and op in ("=", *_COMPARED):
                     return [[self._compared(one, op, other)]]
         return None
@@ -189,7 +188,7 @@ class _TermReader:
     def _comparison(self, term: Expression) -> bool:
         if not isinstance(term, Compare):
             return False
-        for one, other, op in _both_ways(term):
+        for one, other, op in ((found.left, found.right, found.op) for found in (term, term.mirrored)):
             if _reads(one, self.left) and _reads(other, self.right):
                 if op in ("=", "<=>"):
                     self.terms.left_keys.append(one)
@@ -310,15 +309,6 @@ def _renamed(term: Condition, ends: Mapping[str, str], amounts: Mapping[str, str
 
 def _reads(expression: Expression, columns: Iterable[Column]) -> bool:
     return bool(expression.references) and expression.references <= set(columns)
-
-
-def _both_ways(term: Compare) -> tuple[tuple[Expression, Expression, str], ...]:
-    """The comparison, and the same one with its operands exchanged."""
-    return (term.left, term.right, term.op), (term.right, term.left, _mirrored(term.op))
-
-
-def _mirrored(op: str) -> str:
-    return {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
 
 
 def _guard(side: Side, term: Expression) -> Guard:

@@ -11,34 +11,36 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalBroadcastSpec
+
 from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.arrow_scan import ArrowScan, reading_files, scan_of, task_rows
 from sqlext_planner.exchange.driver import Reporting, Shipment, Wire, memory_bytes, ship, size_of
+from sqlext_planner.exchange.partitioning.choice import PartitionedExec, Partitioning
 from sqlext_planner.exchange.wire import arrow_schema, as_months, from_months, months_schema
 from sqlext_planner.interval_join.choice import TASK_BYTES, IntervalJoinStrategy, final_strategy
-from sqlext_planner.interval_join.inputs import TypedJoin, with_row
+from sqlext_planner.interval_join.inputs import TypedJoin, residual_line, with_row
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.partitioning import Routing
-from sqlext_planner.interval_join.residuals import residual_line
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,
-    Rival,
     execute_cached,
     quoted,
     spark_column,
 )
 from sqlext_planner.relational.spark_exec import SPARK_JOINS
+from sqlext_planner.spark.session import cores
+from sqlext_planner.spark.tables import over_sources
 from sqlext_planner.spark.versions import arrow_table
+from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.interval_join.operator import IntervalOperatorSpec
-
-    from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.interval_join.inputs import TypedJoin
-    from sqlext_planner.interval_join.partitioning import SplitSide
+    from sqlext_operators.interval_join.passes import Side
 
 
 #: Every task sorts the small side, and two tasks a core balance their load better than one. That pays off where the big
@@ -56,18 +58,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     `side` is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises
     ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.interval_join.operator import (
-        IntervalBroadcastSpec,
-        broadcast_interval_join,
-        broadcast_parquet,
-        join_parquet,
-    )
-
-    from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
-    from sqlext_planner.exchange.driver import Reporting
-    from sqlext_planner.spark.session import cores
-    from sqlext_planner.spark.tables import over_sources
-    from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
+    from sqlext_operators.interval_join.operator import broadcast_interval_join, broadcast_parquet, join_parquet
 
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
@@ -99,9 +90,6 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
 
 def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:
     """How tasks read the big side; None if Spark reads it."""
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark.session import cores
-
     scan = scan_of(big, context, cores(context.spark), TASK_BYTES)
     if scan is not None and (small is None or scan.rows > _ROWS_PER_SMALL * small.rows):
         scan = scan_of(big, context, 2 * cores(context.spark), TASK_BYTES)
@@ -111,8 +99,6 @@ def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext
 def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
     """All rows of a frame with the types that Spark hands to Python, as an Arrow IPC stream."""
     from sqlext_operators.exchange.parquet_scan import read_all
-
-    from sqlext_planner.exchange.arrow_scan import reading_files
 
     schema = arrow_schema(frame.schema)
     if files is not None:
@@ -131,7 +117,9 @@ def _stream(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSide | None = None) -> DataFrame:
+def join_by_exchange(
+    typed: TypedJoin, context: ExecutionContext, partitioning: Partitioning | None = None, owner: Side = "left"
+) -> DataFrame:
     """The join's rows: both sides are routed as planned (None: by key, hot keys by tile), and each partition is joined
     alone.
 
@@ -141,7 +129,7 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSi
 
     spec = typed.spec
     sizes = [size_of(frame, context) for frame in (typed.left, typed.right)]
-    routing = Routing.of(typed, sizes, split, context)
+    routing = Routing.of(typed, sizes, partitioning, owner, context)
     shipments = [
         Shipment(tag, typed.frame(side), spec.side(side).keys, routing.router(spec, side))
         for tag, side in enumerate(SIDES)
@@ -184,7 +172,6 @@ def _tested(wire: Wire, operator: IntervalOperatorSpec, typed: TypedJoin, contex
 def _with_rows(schema: StructType) -> StructType:
     """The operator's output with tiles: two more columns, for rows that several tiles decide together."""
     from pyspark.sql.types import LongType, StructField, StructType
-    from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW
 
     nullable = [
         StructField(item.name, item.dataType, True, item.metadata) if item.name == COUNT else item for item in schema
@@ -195,7 +182,6 @@ def _with_rows(schema: StructType) -> StructType:
 def _summed(frame: DataFrame, typed: TypedJoin) -> DataFrame:
     """Counts of copies as they are, one row each: a sum over the counts is the same, and no shuffle is needed."""
     from pyspark.sql.functions import coalesce, col, lit
-    from sqlext_operators.interval_join.spec import COUNT, MATCHES
 
     count = coalesce(col(COUNT), col(MATCHES), lit(0))
     payload = [col(quoted(item.name)) for item in typed.result if item.name != COUNT]
@@ -208,7 +194,6 @@ def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFram
     Both parts read one shuffle (Spark reuses the exchange). The operator runs for each; for copies it makes no pairs.
     """
     from pyspark.sql.functions import col, first, sum
-    from sqlext_operators.interval_join.spec import MATCHES, ROW
 
     columns = [col(quoted(item.name)) for item in typed.result]
     rows = copies.groupBy(ROW).agg(
@@ -219,24 +204,23 @@ def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFram
 
 
 @dataclass(frozen=True)
-class IntervalJoinExec(NodeExec):
+class IntervalJoinExec(PartitionedExec, NodeExec):
     """Computes an IntervalJoin node.
 
-    `auto` may leave small inputs to Spark. Spark also compares the values that the operators do not (types that Spark
+    With a `partitioning` the rows of `owner` are owned; those of the other side go to all members of a team. `auto` may
+    leave small inputs to Spark. Spark also compares the values that the operators do not (types that Spark
     converts with a loss, or does not hand to Python), whatever the strategy.
     """
 
     node: IntervalJoin
     strategy: IntervalJoinStrategy = field(kw_only=True)
-    partitioning: SplitSide | None = field(default=None, compare=False, kw_only=True, repr=False)
+    owner: Side = field(default="left", compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for values that do not compare or a distance that does not fit their type,
         ConfigurationError if the workers lack the package."""
-        from sqlext_planner.interval_join.inputs import TypedJoin
-
         left, right = (execute_cached(child, context) for child in self.inputs)
         typed: TypedJoin | None = (
             None if self.strategy == "spark" else TypedJoin.of(self.node, left, right, context.config)
@@ -247,32 +231,21 @@ class IntervalJoinExec(NodeExec):
         if strategy == "spark":
             return join_by_spark(self.node, left, right)
         if strategy == "exchange":
-            return join_by_exchange(typed, context, self.partitioning)
+            return join_by_exchange(typed, context, self.partitioning, self.owner)
         return join_by_broadcast(typed, "left" if strategy == "broadcast left" else "right", context)
 
     def label(self) -> str:
         node = self.node
-        keys = [
-            f"{left} {'<=>' if safe else '='} {right}"
-            for left, right, safe in zip(node.left_keys, node.right_keys, node.null_safe, strict=True)
-        ]
-        on = f" ON {' AND '.join(keys)}" if keys else ""
-        values = [f"l{i} = {v}" for i, v in enumerate(node.left_values)]
-        values += [f"r{i} = {v}" for i, v in enumerate(node.right_values)]
+        on = f" ON {' AND '.join(node.key_terms)}" if node.left_keys else ""
+        values = [f"{name} = {value}" for side in SIDES for name, value in node.values_of(side).items()]
         payload = ", ".join(str(column) for side in node.passed_on for column in side)
         how = f"[{self.strategy}] {node.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
         return f"{type(self).__name__}: {how}"
 
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | (
-            {} if self.partitioning is None else {"partitioner": self.partitioning.partitioning.rivals}
-        )
-
     def details(self) -> dict[str, Any]:
-        lines = {} if self.partitioning is None else self.partitioning.partitioning.lines
         passes = {f"pass {number}": str(item) for number, item in enumerate(self.node.passes, 1)}
         tested = residual_line(self.node)
-        return passes | ({} if tested is None else {"residual": tested}) | super().details() | lines
+        return passes | ({} if tested is None else {"residual": tested}) | super().details()
 
 
 def join_by_spark(node: IntervalJoin, left: DataFrame, right: DataFrame) -> DataFrame:
@@ -297,9 +270,6 @@ def completed_rows(
     with ROW and MATCHES."""
     from pyspark.sql.functions import col, expr
     from sqlext_operators.interval_join.output import NUMBER, CompletionSpec, completed
-    from sqlext_operators.interval_join.spec import ROW
-
-    from sqlext_planner.spark.workers import worker_function
 
     assert typed.test is not None
     payload = [typed.spec.left.payload, typed.spec.right.payload if typed.spec.pairs else ()]

@@ -1,23 +1,28 @@
-"""What an interval join ships: the columns of each side, in types that compare."""
+"""What an interval join ships: the columns of each side, in types that compare.
+
+Where the residual of an interval join is tested: by the operator, or by Spark on the operator's candidate pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from sqlext_operators.expressions import nodes as operators
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
+from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, is_shippable, types_of
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.arithmetic import arithmetic_type
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions.operator_expressions import OperatorExpressions
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
-from sqlext_planner.interval_join.residuals import SplitResidual, split_residual
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.types import PeriodEnd, check_period_types
 
@@ -130,7 +135,7 @@ class _Side:
     def of(
         cls,
         node: IntervalJoin,
-        name: str,
+        name: Side,
         frame: DataFrame,
         keys: Sequence[tuple[str, str, str]],
         values: Mapping[str, tuple[str, str]],
@@ -144,11 +149,10 @@ class _Side:
             wire.name(as_type(key, types[0 if is_left else 1], types[2]))
             for key, types in zip(own_keys, keys, strict=True)
         )
-        periods = node.left_periods if is_left else node.right_periods
+        periods = node.periods_of(name)
         moving = {end for _, end in periods} if node.empty == "point" else set()
         names: dict[str, str] = {}
-        for place, value in enumerate(node.left_values if is_left else node.right_values):
-            own = f"{name[0]}{place}"
+        for own, value in node.values_of(name).items():
             typed = as_type(value, *values[own])
             # The end of a period that may be one instant moves: it is a wire column of its own.
             names[own] = wire.name(SparkExpr((typed,)) if own in moving else typed)
@@ -208,7 +212,6 @@ def _pair_schema(spec: IntervalJoinSpec, frames: Sequence[DataFrame]) -> StructT
 def with_row(schema: StructType) -> StructType:
     """The fields of candidate pairs of undecided copies."""
     from pyspark.sql.types import LongType, StructField, StructType
-    from sqlext_operators.interval_join.spec import ROW
 
     return StructType([*schema, StructField(ROW, LongType())])
 
@@ -222,8 +225,8 @@ def _common_keys(node: IntervalJoin, left: DataFrame, right: DataFrame) -> list[
 
 def _common_values(node: IntervalJoin, left: DataFrame, right: DataFrame) -> dict[str, tuple[str, str]] | None:
     """(own type, common type) of every value."""
-    own = {f"l{i}": kind for i, kind in enumerate(types_of(left, node.left_values))}
-    own |= {f"r{i}": kind for i, kind in enumerate(types_of(right, node.right_values))}
+    own = dict(zip(node.values_of("left"), types_of(left, node.left_values), strict=True))
+    own |= zip(node.values_of("right"), types_of(right, node.right_values), strict=True)
     _check_periods(node, own, _compared(node))
     common = common_types(node, own)
     return None if common is None else {name: (kind, common[name]) for name, kind in own.items()}
@@ -251,9 +254,7 @@ def _check_periods(node: IntervalJoin, types: Mapping[str, str], links: Iterable
     """The analyzer's checks of periods, with the real types. Raises AnalysisError."""
     periods = [*node.left_periods, *node.right_periods]
     ends = {name for period in periods for name in period}
-    values = {f"l{i}": v for i, v in enumerate(node.left_values)} | {
-        f"r{i}": v for i, v in enumerate(node.right_values)
-    }
+    values = {**node.values_of("left"), **node.values_of("right")}
     compared = [link for link in links if ends.issuperset(link)]
     for group in _components(types, [*compared, *periods]):
         if ends.issuperset(group):
@@ -317,3 +318,56 @@ def _result_schema(node: IntervalJoin, left: DataFrame, right: DataFrame) -> Str
     if node.count is not None:
         kept.append(StructField(node.count.spark_name, LongType(), False))
     return StructType(kept)
+
+
+@dataclass(frozen=True)
+class SplitResidual:
+    """The terms that the operator tests, as one expression, and those that Spark tests after it."""
+
+    operator: operators.TaskExpression | None = None
+    spark: Expression | None = None
+
+
+def split_residual(
+    residual: Expression | None,
+    types: Mapping[Column, str | None],
+    ansi: bool,
+    computed: Callable[[Expression], tuple[str, str] | None],
+) -> SplitResidual:
+    """Who tests what; arguments as of `OperatorExpressions`.
+
+    A term that may raise an error is not tested before one that stands in front of it: that may keep it from being
+    computed.
+    """
+    translator = OperatorExpressions(types, ansi, computed)
+    ours: list[operators.TaskExpression] = []
+    theirs: list[Expression] = []
+    for term in conjuncts(residual):
+        found = translator.condition(term)
+        if found is None or (theirs and found.may_fail):
+            theirs.append(term)
+        else:
+            ours.append(found)
+    joined = None if not ours else ours[0] if len(ours) == 1 else operators.TaskAnd(tuple(ours))
+    return SplitResidual(joined, conjunction(theirs))
+
+
+def residual_line(node: IntervalJoin) -> str | None:
+    """Where the residual is tested, for EXPLAIN, as far as planning knows the types; None without one."""
+    if node.residual is None:
+        return None
+    types = {**node.left.dtypes, **node.right.dtypes}
+    if any(types.get(column) is None for column in node.residual.references):
+        return f"{node.residual}: on each candidate pair, by the operator or by Spark, as its columns' types allow"
+
+    def computed(expression: Expression) -> tuple[str, str] | None:
+        dtype = expression.result_type(types) or arithmetic_type(expression, types)
+        return (str(expression), dtype or "string")
+
+    # division and % may raise errors in ANSI mode, and are Spark's there
+    split = split_residual(node.residual, types, True, computed)
+    if split.spark is None:
+        return f"{node.residual}: by the operator, on each candidate pair"
+    if split.operator is None:
+        return f"{node.residual}: by Spark, on each candidate pair"
+    return f"{node.residual}: on each candidate pair, {split.spark} by Spark, the rest by the operator"

@@ -1,4 +1,7 @@
-"""Joins on interval relations and on inequalities."""
+"""Joins on interval relations and on inequalities.
+
+Periods of streams whose ends are not known yet: ``PERIOD(ts, te OPEN BY id)``.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,9 @@ from typing import Literal
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
-from sqlext_planner.errors import InternalError, Span
+from sqlext_planner.errors import AnalysisError, InternalError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.interval_join.open_ends import open_period
-from sqlext_planner.periods.predicates import Amount, EmptyPeriods
+from sqlext_planner.periods.predicates import Amount, EmptyPeriods, OpenEnd
 from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
 from sqlext_planner.relational.streams import event_times
@@ -107,8 +109,31 @@ class IntervalJoin(LogicalPlan):
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
         """How the pairs are found, over all alternatives; distances by their names."""
-        ends = [sides[0] if len(sides) == 1 else None for sides in (self.left_periods, self.right_periods)]
-        return tuple(item for terms in self.alternatives for item in passes_for(terms, ends[0], ends[1]))
+        return tuple(item for terms in self.alternatives for item in passes_for(terms, *self.only_periods))
+
+    def input_of(self, side: Side) -> LogicalPlan:
+        """The input on a side."""
+        return self.left if side == "left" else self.right
+
+    def values_of(self, side: Side) -> dict[str, Expression]:
+        """The values of a side by their names."""
+        values = self.left_values if side == "left" else self.right_values
+        return {f"{side[0]}{place}": value for place, value in enumerate(values)}
+
+    def periods_of(self, side: Side) -> tuple[tuple[str, str], ...]:
+        """The periods of a side."""
+        return self.left_periods if side == "left" else self.right_periods
+
+    @property
+    def only_periods(self) -> list[tuple[str, str] | None]:
+        """The period of each side; None for a side with none, or several."""
+        return [found[0] if len(found) == 1 else None for found in map(self.periods_of, SIDES)]
+
+    @property
+    def key_terms(self) -> list[str]:
+        """The equalities of the keys."""
+        keys = zip(self.left_keys, self.right_keys, self.null_safe, strict=True)
+        return [f"{left} {'<=>' if safe else '='} {right}" for left, right, safe in keys]
 
     def expressions(self) -> Iterator[Expression]:
         yield from (*self.left_keys, *self.right_keys, *self.left_values, *self.right_values)
@@ -126,15 +151,10 @@ class IntervalJoin(LogicalPlan):
         return frozenset(missing | (set(self.payload or ()) - ours - theirs))
 
     def label(self) -> str:
-        values = {f"l{i}": str(v) for i, v in enumerate(self.left_values)}
-        values |= {f"r{i}": str(v) for i, v in enumerate(self.right_values)}
-        keys = [
-            f"{left} {'<=>' if safe else '='} {right}"
-            for left, right, safe in zip(self.left_keys, self.right_keys, self.null_safe, strict=True)
-        ]
+        values = {name: str(value) for side in SIDES for name, value in self.values_of(side).items()}
         amounts = dict(self.amounts)
         options = [" AND ".join(_named(item, values, amounts) for item in terms) for terms in self.alternatives]
-        terms = keys + ([options[0]] if len(options) == 1 else [f"({' OR '.join(options)})"])
+        terms = self.key_terms + ([options[0]] if len(options) == 1 else [f"({' OR '.join(options)})"])
         terms += [str(self.residual)] if self.residual is not None else []
         periods = [f"PERIOD({values[a]}, {values[b]})" for a, b in (*self.left_periods, *self.right_periods)]
         suffix = f" [{self.empty} empty {comma(tuple(periods))}]" if periods else ""
@@ -148,3 +168,72 @@ def _named(condition: Condition, values: dict[str, str], amounts: dict[str, Amou
     if isinstance(shift, tuple) and shift[1] in amounts:
         shift = (shift[0], amounts[shift[1]].sql())
     return str(Condition(values[condition.left], condition.operator, values[condition.right], shift))
+
+
+@dataclass(frozen=True)
+class OpenPeriodOf:
+    """The open period of a side: the names of its two values, its start and its end."""
+
+    names: tuple[str, str]
+    start: Expression
+    end: OpenEnd
+
+    @property
+    def closing(self) -> frozenset[Column]:
+        """The columns that a closing row says something new about."""
+        return self.end.value.references - self.start.references
+
+
+def open_period(join: IntervalJoin, side: Side) -> OpenPeriodOf | None:
+    """The first period of a side whose end is written OPEN. Whether that means "not known yet" depends on the side:
+    for a table it means "for ever"."""
+    values = join.values_of(side)
+    for start, end in join.periods_of(side):
+        value = values[end]
+        if isinstance(value, OpenEnd):
+            return OpenPeriodOf((start, end), values[start], value)
+    return None
+
+
+def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> SqlExtError | None:
+    """Why open periods on a stream's side cannot be joined, as far as the text tells; None if they can."""
+    values = join.values_of(side)
+    wrapped = [value for value in values.values() if any(isinstance(inner, OpenEnd) for inner in value.walk())]
+    period = open_period(join, side)
+    if not wrapped:
+        return None
+    is_plain = period is not None and period.start in values.values() and not str(period.start).startswith("CASE WHEN ")
+    if period is None or not is_plain or len(wrapped) > 1:
+        return UnsupportedError(
+            f"the {side} side of this join over streams needs one period with an OPEN end, compared as it is",
+            condition="open-period",
+            span=span,
+            help="compare one OPEN period only; put conditions on one side into a subquery of FROM, with WHERE",
+        )
+    where = period.end.span or span
+    keeps = {"left": ("left",), "right": ("right",), "full": ("left", "right"), "anti": ("left",)}.get(kind, ())
+    if side in keeps:
+        what = "LEFT ANTI" if kind == "anti" else kind.upper()
+        return UnsupportedError(
+            f"{what} JOIN gives the rows of the {side} side without a match, and their ends are not known yet (OPEN)",
+            condition="open-period",
+            span=where,
+            help="use INNER or LEFT SEMI JOIN, or put the side with open periods on the other side",
+        )
+    others = [value for name, value in values.items() if name not in period.names]
+    read = frozenset().union(*(value.references for value in others)) & period.closing
+    if read:
+        return UnsupportedError(
+            f"a condition reads {min(map(str, read))} outside of the OPEN period, where it may be not known yet",
+            condition="open-period",
+            span=where,
+            help="compare the period only: PERIOD(ts, te OPEN)",
+        )
+    if not all(isinstance(key, Column) for key in period.end.key):
+        return AnalysisError(
+            "on a stream, BY takes columns",
+            condition="open-period",
+            span=where,
+            help="compute it in a subquery of FROM, and name its column",
+        )
+    return None

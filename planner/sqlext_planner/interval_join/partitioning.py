@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.passes import Side
 
-from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.exchange.driver import join_partition_count
 from sqlext_planner.expressions.types import common_type
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
-from sqlext_planner.interval_join.open_ends import open_period
-from sqlext_planner.interval_join.streams import child_of, endless_side
+from sqlext_planner.interval_join.streams import endless_side, opened_period
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placed import Part
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, Refused
-    from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput
+    from sqlext_planner.exchange.partitioning.loads import Sampled, SampledInput
+    from sqlext_planner.exchange.partitioning.plans import Partitioner
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.exchange.wire import Size
     from sqlext_planner.interval_join.inputs import TypedJoin
-    from sqlext_planner.interval_join.samples import JoinSample
+    from sqlext_planner.interval_join.tiles import JoinSample
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
 
@@ -47,30 +46,33 @@ class Routing:
 
     @classmethod
     def of(
-        cls, typed: TypedJoin, sizes: Sequence[Size | None], split: SplitSide | None, context: ExecutionContext
+        cls,
+        typed: TypedJoin,
+        sizes: Sequence[Size | None],
+        partitioning: Partitioning | None,
+        owner: Side,
+        context: ExecutionContext,
     ) -> Routing:
         """The plan's; that of a sample of the inputs where the plan leaves tiles to the run."""
-        from sqlext_planner.exchange.driver import join_partition_count
         from sqlext_planner.interval_join.tiles import TIME_RANGE, can_be_cut, run_tiles
 
         partitions = join_partition_count(sizes, context)
-        if split is None or (split.partitioning.name == TIME_RANGE and split.partitioning.placement is None):
+        if partitioning is None or (partitioning.name == TIME_RANGE and partitioning.placement is None):
             return cls(partitions, *run_tiles(typed, sizes, partitions, context))
-        planned = cls.planned(split, partitions)
+        planned = cls.planned(partitioning, owner, partitions)
         if planned.tiles is not None and not can_be_cut(typed.spec, typed.schemas):
             return cls(partitions)  # a table has got other types since the plan was made
         return planned
 
     @classmethod
-    def planned(cls, split: SplitSide, partitions: int) -> Routing:
+    def planned(cls, partitioning: Partitioning, owner: Side, partitions: int) -> Routing:
         """The plan's; without a placement by the hash of the keys to so many partitions."""
         from sqlext_operators.interval_join.tiles import Tiles
 
-        found = split.partitioning
-        if found.placement is None:
+        if partitioning.placement is None:
             return cls(partitions)
-        tiles = Tiles.of_placement(found.placement)
-        return cls(found.partitions, tiles, found.placement, split.owner, found.copies == "all")
+        tiles = Tiles.of_placement(partitioning.placement)
+        return cls(partitioning.partitions, tiles, partitioning.placement, owner, partitioning.copies == "all")
 
     def router(self, join: IntervalJoinSpec, side: Side) -> TileRouter:
         """The router of a side."""
@@ -85,24 +87,19 @@ class Routing:
         return TileRouter(join, side, self.tiles, PlacedRows(self.placement), part)
 
 
-@dataclass(frozen=True)
-class SplitSide:
-    """A partitioning, and the side whose rows are owned; the other side's rows go to all members of a team."""
-
-    partitioning: Partitioning
-    owner: Side
-
-
-def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: Config) -> SplitSide | None:
-    """The partitioning of a node's exchange; None: keys with much work are cut into tiles by a sample when it runs.
+def interval_partitioning(
+    node: IntervalJoin, catalog: Catalog | None, config: Config
+) -> tuple[Partitioning, Side] | None:
+    """The partitioning of a node's exchange, and the side whose rows are owned; None: keys with much
+    work are cut into tiles by a sample when it runs.
 
     Raises UnsupportedError for a hint that the join does not allow.
     """
     from sqlext_planner.exchange.partitioning.choice import WantedPartitioning, input_rows
+    from sqlext_planner.exchange.partitioning.loads import sampled
     from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-    from sqlext_planner.exchange.partitioning.samples import sampled
-    from sqlext_planner.interval_join.samples import join_demand
-    from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner
+    from sqlext_planner.exchange.partitioning.plans import Refused
+    from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner, join_demand
 
     typed = _TypedSides.of(node)
     inputs = {side: typed.input(side) for side in SIDES}
@@ -117,10 +114,11 @@ def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: C
     partitioners: dict[str, Partitioner] = dict(PARTITIONERS)
     if not node.left_keys:
         tiles = min(tiles, config.interval_join_tiles or tiles)
-        partitioners |= {name: _OneKey(name) for name in ("key", "fragment", "dynamic", "hybrid")}
-    partitioners[TIME_RANGE] = TilePartitioner(sample, tiles)
+        refused = Refused("the join has no keys: time_range cuts its rows, and broadcast copies them all")
+        partitioners |= dict.fromkeys(("key", "fragment", "dynamic", "hybrid"), lambda exchange: refused)
+    partitioners[TIME_RANGE] = TilePartitioner(sample, tiles).plan
     chosen = requested.chosen(samples, join_demand(node.kind, sample), partitioners, unknown=TIME_RANGE)
-    return SplitSide(chosen, owner)
+    return chosen, owner
 
 
 def _owner(node: IntervalJoin, rows: Mapping[Side, float | None]) -> Side:
@@ -128,18 +126,6 @@ def _owner(node: IntervalJoin, rows: Mapping[Side, float | None]) -> Side:
     copied = BROADCAST_SIDES[node.kind]
     allowed = [side for side in SIDES if any(other != side for other in copied)] or list(SIDES)
     return max(allowed, key=lambda side: rows.get(side) or 0.0)
-
-
-@dataclass(frozen=True)
-class _OneKey:
-    """A partitioner that tells keys apart, for a join without keys."""
-
-    name: str
-
-    def plan(self, exchange: Exchange) -> Refused:
-        from sqlext_planner.exchange.partitioning.plans import Refused
-
-        return Refused(self.name, "the join has no keys: time_range cuts its rows, and broadcast copies them all")
 
 
 @dataclass(frozen=True)
@@ -159,8 +145,8 @@ class _TypedSides:
             (left.result_type(node.left.dtypes), right.result_type(node.right.dtypes))
             for left, right in zip(node.left_keys, node.right_keys, strict=True)
         ]
-        types = {name: value.result_type(node.left.dtypes) for name, value in _values(node, "left").items()}
-        types |= {name: value.result_type(node.right.dtypes) for name, value in _values(node, "right").items()}
+        types = {name: value.result_type(node.left.dtypes) for name, value in node.values_of("left").items()}
+        types |= {name: value.result_type(node.right.dtypes) for name, value in node.values_of("right").items()}
         known = {name: kind for name, kind in types.items() if kind is not None}
         return cls(
             node,
@@ -170,17 +156,17 @@ class _TypedSides:
 
     def input(self, side: Side) -> SampledInput:
         """A side with its keys and values; without values if their types are not known."""
-        from sqlext_planner.exchange.partitioning.samples import SampledInput
+        from sqlext_planner.exchange.partitioning.loads import SampledInput
 
         node = self.node
         plan, keys = (node.left, node.left_keys) if side == "left" else (node.right, node.right_keys)
-        values = {} if self.values is None else _values(node, side)
+        values = {} if self.values is None else node.values_of(side)
         types = () if self.values is None else tuple(self.values[name] for name in values)
         return SampledInput(plan, keys, None, (*self.keys, *types), tuple(values.values()), node.null_safe)
 
     def sample(self, sampled: Sampled, order: tuple[Side, ...]) -> JoinSample | None:
         """The sampled rows of both sides, if their values are known."""
-        from sqlext_planner.interval_join.samples import JoinSample
+        from sqlext_planner.interval_join.tiles import JoinSample
 
         if self.values is None:
             return None
@@ -200,30 +186,20 @@ class _TypedSides:
         from sqlext_planner.interval_join.inputs import numeric_alternatives
 
         node = self.node
-        periods = {"left": node.left_periods, "right": node.right_periods}
+        keys = [tuple(f"{side}{place}" for place in range(len(node.null_safe))) for side in SIDES]
         sides = [
-            IntervalSide(
-                tuple(f"{side}{place}" for place in range(len(node.null_safe))),
-                tuple(_values(node, side)),
-                periods[side],
-            )
-            for side in SIDES
+            IntervalSide(own, tuple(node.values_of(side)), node.periods_of(side))
+            for side, own in zip(SIDES, keys, strict=True)
         ]
         alternatives = numeric_alternatives(node, {name: name for name in kinds}, kinds)
         return IntervalJoinSpec(node.kind, sides[0], sides[1], node.null_safe, alternatives, node.empty)
-
-
-def _values(node: IntervalJoin, side: Side) -> dict[str, Expression]:
-    """The values of a side by their names."""
-    values = node.left_values if side == "left" else node.right_values
-    return {f"{side[0]}{place}": value for place, value in enumerate(values)}
 
 
 def owned_side(node: IntervalJoin) -> Side:
     """The side whose rows have their results in one bucket: one whose rows are decided, if there is one. Else the left
     one, unless its rows are a table's, or its periods are open while the right ones are not."""
     allowed = [side for side in SIDES if any(other != side for other in BROADCAST_SIDES[node.kind])] or list(SIDES)
-    return min(allowed, key=lambda side: (_is_open(node, side), not child_of(node, side).is_streaming))
+    return min(allowed, key=lambda side: (opened_period(node, side) is not None, not node.input_of(side).is_streaming))
 
 
 def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None:
@@ -236,9 +212,9 @@ def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None
     from sqlext_planner.exchange.partitioning.stream_placing import TABLES, stream_placing
 
     steady = None
-    if not all(child_of(node, side).is_streaming for side in SIDES):
+    if not all(node.input_of(side).is_streaming for side in SIDES):
         steady = TABLES
-    elif any(_is_open(node, side) for side in SIDES):
+    elif any(opened_period(node, side) is not None for side in SIDES):
         steady = "an open period may be closed at any time, so that a bucket that gets a key later may lack it"
     elif (side := endless_side(node)) is not None:
         steady = endless(side)
@@ -260,10 +236,6 @@ def _whole(node: IntervalJoin) -> str | None:
         return (
             f"{node.kind.upper()} JOIN keeps rows of both sides that match nothing: each must meet all rows of its key"
         )
-    if _is_open(node, owned_side(node)):
+    if opened_period(node, owned_side(node)) is not None:
         return "the row that closes an open period must come to the bucket of the row that has opened it"
     return None
-
-
-def _is_open(node: IntervalJoin, side: Side) -> bool:
-    return child_of(node, side).is_streaming and open_period(node, side) is not None

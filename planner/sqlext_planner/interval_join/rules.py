@@ -1,20 +1,34 @@
-"""The rules about interval joins."""
+"""The rules about interval joins.
+
+Why Spark compares rows although a period predicate, or the hint SWEEP, asks for windows: for EXPLAIN, and for the
+error of a hint that cannot be followed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_exact, is_movable
-from sqlext_planner.expressions.weighted_aggregates import arguments, weighted
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions.aggregates import COUNT, arguments, weighted_items
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Compare,
+    Expression,
+    NamedExpr,
+    conjunction,
+    conjuncts,
+    is_exact,
+    is_movable,
+)
 from sqlext_planner.interval_join.conditions import IntervalTerms, guard, mirrored_join, read_condition
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.executor import rule
-from sqlext_planner.periods.predicates import PeriodPredicate
+from sqlext_planner.periods.functions import PeriodFunction
+from sqlext_planner.periods.predicates import AllenRelation, Period, PeriodPredicate
 from sqlext_planner.relational.joins import Join
-from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Project, filtered
+from sqlext_planner.relational.logical_plan import LogicalPlan, subqueries
+from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SparkRelation, filtered
 from sqlext_planner.relational.plan_patterns import has_each_once, relation_names
 from sqlext_planner.relational.streams import is_streaming
 
@@ -70,18 +84,15 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
                 return None
             if not LEGAL[kind] and terms.residual and (node.is_streaming or not all(map(is_movable, terms.residual))):
                 return None
-            if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
+            # with at most one row for each value of the equality keys on a side
+            is_lookup = has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
+            if not (terms.named or sweep or (terms.bounds_windows and not is_lookup)):
                 return None
             if not (terms.named or sweep) and (is_streaming(node) or _is_of_hinted_group(node)):
                 return None
             guard(terms)
             return filtered(terms.residual if LEGAL[kind] else [], _interval_join(node, kind, terms))
     return None
-
-
-def _is_lookup(left: LogicalPlan, right: LogicalPlan, terms: IntervalTerms) -> bool:
-    """Whether a side has at most one row for each value of the equality keys."""
-    return has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
 
 
 def _is_of_hinted_group(node: Join) -> bool:
@@ -158,10 +169,6 @@ def _expanded(term: Expression) -> tuple[Expression, ...]:
     return found if found is not None and has_equality else (term,)
 
 
-#: The number of matches of a row.
-COUNT = Column("", "__sqlext_count")
-
-
 @rule(order="bottom_up", on=(Aggregate, IntervalJoin))
 def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     """``Aggregate(count(*), sum(v))`` over an inner interval join -> the same over its counts: ``sum(n), sum(v * n)``.
@@ -179,7 +186,7 @@ def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     Legal for keys and arguments that are columns of one side (of either: the join's sides are swapped; the other side's
     column of an equality key is its partner): every row r stands for n equal pairs, n > 0. count(*) is the sum of n,
     count(v) of n where v is not NULL; min, max and DISTINCT do not see multiplicities; sum and avg weigh by n, in types
-    in which no product is lost (weighted_aggregates.py), a bigint's sum in decimals. Where Spark's own running sum
+    in which no product is lost (aggregates.py), a bigint's sum in decimals. Where Spark's own running sum
     overflows and the total does not, the result is the total.
 
     Counter-examples: ``sum(r.v * s.v)`` and ``max(s.v) ... GROUP BY r.k`` look at both rows of a pair; a residual over
@@ -235,15 +242,100 @@ def _rewritten(
     join: IntervalJoin,
     partners: Mapping[Column, Column],
 ) -> LogicalPlan | None:
-    new_items: list[NamedExpr] = []
-    for item in items:
-        expression = item.expression.substitute(partners)
-        if item.expression not in keys:
-            new = weighted(expression, join.left.dtypes, COUNT)
-            if new is None:
-                return None
-            expression = new
-        new_items.append(NamedExpr(expression, item.column, span=item.span))
+    new_items = weighted_items(keys, items, partners, join.left.dtypes)
+    if new_items is None:
+        return None
     counting = replace(join, kind="count", count=COUNT, payload=None)
     new_keys = tuple(key.substitute(partners) for key in keys)
-    return Aggregate(new_keys, None, tuple(new_items), counting, span=node.span)
+    return Aggregate(new_keys, None, new_items, counting, span=node.span)
+
+
+_PERIODS = (PeriodPredicate, AllenRelation, PeriodFunction)
+_ORDERED = ("<", "<=", ">", ">=")
+
+
+def reason(node: LogicalPlan) -> str:
+    """Why Spark compares the rows of a join whose condition holds a period predicate; '' for every other node."""
+    match node:
+        case SparkRelation(because=because) if because:
+            return f"{because}, and so are the period predicates in this block: written out as comparisons"
+        case Filter(condition, Join(condition=None)) if _holds_periods(condition):
+            return f"Spark compares all pairs of rows: {_unread(condition)}"
+        case Join(condition=condition) if condition is not None and _holds_periods(condition):
+            return _left(node)
+    return ""
+
+
+def refuse_unfollowed(plan: LogicalPlan) -> None:
+    """Raises UnsupportedError for a join that the hint SWEEP asks for and that no rule has made an interval join: one
+    on periods, or on a comparison of the two sides by their order; and for a subquery with the hint that is no join."""
+    for item in subqueries(plan):
+        if item.ordered is not None:
+            raise UnsupportedError(
+                "the hint SWEEP cannot be followed: no join can be made of this subquery, so Spark computes it",
+                condition="hint-not-followed",
+                span=item.ordered,
+                help="leave the hint out, or write EXISTS or IN as a condition of its own in WHERE",
+            ).about_hint()
+    for node in plan.walk():
+        if isinstance(node, Join) and node.sweep and node.condition is not None and _is_asked_for(node):
+            raise UnsupportedError(
+                f"the hint SWEEP cannot be followed: {_left(node)}",
+                condition="hint-not-followed",
+                span=node.span or node.condition.span,
+                help="leave the hint out: Spark compares the rows",
+            ).about_hint()
+
+
+def _holds_periods(condition: Expression) -> bool:
+    return any(isinstance(item, _PERIODS) for item in condition.walk())
+
+
+def _is_asked_for(node: Join) -> bool:
+    return any(
+        isinstance(item, _PERIODS) or (isinstance(item, Compare) and item.op in _ORDERED)
+        for term in conjuncts(node.condition)
+        if all(term.references & side.column_set for side in (node.left, node.right))
+        for item in term.walk()
+    )
+
+
+def _left(node: Join) -> str:
+    assert node.condition is not None
+    terms = read_condition(node.condition, node.left, node.right)
+    keyed = "Spark joins on the equal keys and tests the rest"
+    return f"{keyed if terms.left_keys else 'Spark compares all pairs of rows'}: {_cause(node, terms)}"
+
+
+def _cause(node: Join, terms: IntervalTerms) -> str:
+    if node.sweep is False:
+        return "the hint NO_SWEEP asks for it"
+    if not all(terms.alternatives):
+        unread = [term for term in terms.residual if _holds_periods(term)] or terms.residual
+        return "; ".join(_unread(term) for term in unread) or "no term compares one side's values with the other's"
+    return (
+        f"a {node.kind.upper()} JOIN decides about rows without a match, and {_shown(terms.residual)} is tested later"
+    )
+
+
+def _unread(term: Expression) -> str:
+    """Why no window follows from a term."""
+    shown = _shown([term])
+    if not is_movable(term):
+        return f"{shown} has to be computed where it stands"
+    mixed = next((item for item in term.walk() if isinstance(item, Period) and _is_mixed(item)), None)
+    if mixed is not None:
+        return f"{mixed} has ends of both sides"
+    if isinstance(term, PeriodPredicate):
+        return f"{shown} is true for empty periods, too, whose ends are of a type or a setting that has no window"
+    return f"no window over the ends finds the pairs for which {shown} holds"
+
+
+def _is_mixed(period: Period) -> bool:
+    """Whether the ends of a period come from different relations."""
+    ends = [{column.relation for column in end.references} for end in (period.start, period.end)]
+    return bool(ends[0] and ends[1] and ends[0] != ends[1])
+
+
+def _shown(terms: Iterable[Expression]) -> str:
+    return ", ".join(f"'{term}'" for term in terms)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.driver import Shipment
+from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, run_stream, watermark_error
+from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
-from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
+from sqlext_planner.interval_join.inputs import TypedJoin
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, OpenPeriodOf, open_period
 from sqlext_planner.interval_join.partitioning import endless, owned_side
 from sqlext_planner.interval_join.streams import KEPT, delays, not_below, retention, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from sqlext_operators.interval_join.stream_sides import StreamSide
 
     from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
-    from sqlext_planner.interval_join.inputs import TypedJoin
 
 
 @dataclass(frozen=True)
@@ -45,17 +46,17 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         ConfigurationError if Spark's settings do not suit a stream's state."""
         from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 
-        from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.stream_driver import run_stream
-        from sqlext_planner.interval_join.inputs import TypedJoin
-
         left, right = (execute_cached(child, context) for child in self.inputs)
         streams = [StreamInput.of(frame) for frame in (left, right)]
         times = {side: self._time(side, stream) for side, stream in zip(SIDES, streams, strict=True)}
         names = [None if time is None else time.spark_name for time in times.values()]
         chain = Chain.of(streams, names)
         periods = {side: open_period(self.node, side) if times[side] is not None else None for side in SIDES}
-        beside: dict[str, list[Column]] = {side: _beside(times[side], periods[side]) for side in SIDES}
+        beside: dict[str, list[Column]] = {}
+        for side in SIDES:  # the columns that the state needs whether the query reads them or not
+            period = periods[side]
+            needed = (times[side], *(() if period is None else period.end.key))
+            beside[side] = [column for column in needed if isinstance(column, Column)]
         typed = TypedJoin.of(self._with_unknown_ends(periods), left, right, context.config, beside)
         if typed is None or not _is_comparable(typed):
             raise UnsupportedError(
@@ -85,13 +86,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
             raise watermark_error(f"the {side} side", error, span).about_hint()
-        values = self.node.left_values if side == "left" else self.node.right_values
-        known = stream.times.delays
-        column_delays = {
-            column: known[column.spark_name]
-            for column in self.inputs[SIDES.index(side)].output_columns
-            if column.spark_name in known
-        }
+        column_delays = stream.delays_of(self.inputs[SIDES.index(side)].output_columns)
         if not column_delays:
             raise AnalysisError(
                 f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
@@ -99,7 +94,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
                 span=span,
                 help="select that column, or compare it",
             ).about_hint()
-        return time_column(column_delays, values)
+        return time_column(column_delays, tuple(self.node.values_of(side).values()))
 
     def _result_times(self, spec: IntervalStreamSpec) -> dict[str, int | str]:
         """The event times of the results: a row comes out with its last match, or when it finds none any more."""
@@ -115,7 +110,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
 
     def _with_unknown_ends(self, periods: Mapping[Side, OpenPeriodOf | None]) -> IntervalJoin:
         """The node with NULL for an end that is not known yet."""
-        values = {side: values_of(self.node, side) for side in SIDES}
+        values = {side: self.node.values_of(side) for side in SIDES}
         for side, period in periods.items():
             if period is not None:
                 values[side] = {**values[side], period.names[1]: period.end.value}
@@ -125,15 +120,12 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
     def _side(self, side: Side, time: Column | None, period: OpenPeriodOf | None, typed: TypedJoin) -> StreamSide:
         from sqlext_operators.interval_join.stream_sides import StreamSide
 
-        from sqlext_planner.exchange.wire import arrow_schema
-
         schema = typed.frame(side).schema
         if time is None:
             return StreamSide(arrow_schema(schema))
         if period is not None:
             return self._open_side(side, time, period, typed)
-        values = self.node.left_values if side == "left" else self.node.right_values
-        names = [typed.names[f"{side[0]}{place}"] for place, value in enumerate(values) if not_below(value, time)]
+        names = [typed.names[name] for name, value in self.node.values_of(side).items() if not_below(value, time)]
         kind = schema[time.spark_name].dataType
         times = tuple(dict.fromkeys(name for name in names if schema[name].dataType == kind))
         return StreamSide(arrow_schema(schema), time.spark_name, times)
@@ -141,8 +133,6 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
     def _open_side(self, side: Side, time: Column, period: OpenPeriodOf, typed: TypedJoin) -> StreamSide:
         from sqlext_operators.columns.keys import is_key_type
         from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamSide
-
-        from sqlext_planner.exchange.wire import arrow_schema
 
         schema = arrow_schema(typed.frame(side).schema)
         start, end = (typed.names[name] for name in period.names)
@@ -200,14 +190,12 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
 
     def _parts(self, times: dict[Side, Column | None]) -> dict[str, str]:
         """What the state depends on besides the columns."""
-        keys = zip(self.node.left_keys, self.node.right_keys, self.node.null_safe, strict=True)
-        values = [f"l{place} = {value}" for place, value in enumerate(self.node.left_values)]
-        values += [f"r{place} = {value}" for place, value in enumerate(self.node.right_values)]
+        values = [f"{name} = {value}" for side in SIDES for name, value in self.node.values_of(side).items()]
         options = [" AND ".join(map(str, terms)) for terms in self.node.alternatives]
         amounts = [f"{name} = {amount.sql()}" for name, amount in self.node.amounts]
         return {
             "operator": f"interval join, {self.node.kind}",
-            "keys": ", ".join(f"{left} {'<=>' if safe else '='} {right}" for left, right, safe in keys),
+            "keys": ", ".join(self.node.key_terms),
             "conditions": "; ".join((" OR ".join(options), *values, *amounts)),
             "periods": f"{self.node.left_periods} {self.node.right_periods} {self.node.empty}",
             "event times": ", ".join(f"{side} {time}" for side, time in times.items()),
@@ -230,17 +218,9 @@ def interval_stream(
     )
 
 
-def _beside(time: Column | None, period: OpenPeriodOf | None) -> list[Column]:
-    """The columns of a side that the state needs whether the query reads them or not."""
-    keys = () if period is None else period.end.key
-    return [column for column in (time, *keys) if isinstance(column, Column)]
-
-
 def _is_comparable(typed: TypedJoin) -> bool:
     """Whether all compared values have codes that are the same in every micro-batch."""
     from sqlext_operators.interval_join.codes import is_plain
-
-    from sqlext_planner.exchange.wire import arrow_schema
 
     kinds = [
         arrow_schema(typed.frame(side).schema).field(name).type

@@ -12,10 +12,15 @@ from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.typed import Case
-from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, IntervalJoinKind
-from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_error, open_period, values_of
+from sqlext_planner.interval_join.nodes import (
+    SIDES,
+    IntervalJoin,
+    IntervalJoinKind,
+    OpenPeriodOf,
+    open_error,
+    open_period,
+)
 from sqlext_planner.periods.predicates import Amount, OpenEnd
-from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import event_times, input_error
 
@@ -34,28 +39,25 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
     if error is not None:
         return error
     for side in KEPT.get(node.kind, ()):
-        if not child_of(node, side).is_streaming:
+        if not node.input_of(side).is_streaming:
             rows = "rows without a match" if node.kind == "anti" else "all rows"
+            article = "an" if node.kind == "anti" else "a"
             return UnsupportedError(
-                f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
+                f"{article} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
                 "table, and a match may always come",
                 condition="stream-unbounded",
             )
     span = node.place
     for side in SIDES:
-        error = open_error(node, side, node.kind, span) if child_of(node, side).is_streaming else None
+        error = open_error(node, side, node.kind, span) if node.input_of(side).is_streaming else None
         if error is not None:
             return error
     return None
 
 
-def _opened(node: IntervalJoin, side: Side) -> OpenPeriodOf | None:
+def opened_period(node: IntervalJoin, side: Side) -> OpenPeriodOf | None:
     """The period of a stream's side whose end comes later."""
-    return open_period(node, side) if child_of(node, side).is_streaming else None
-
-
-def _an(kind: str) -> str:
-    return "an" if kind == "anti" else "a"
+    return open_period(node, side) if node.input_of(side).is_streaming else None
 
 
 def not_below(value: Expression, time: Column) -> bool:
@@ -86,7 +88,7 @@ def unbounded(side: Side, time: str) -> tuple[str, str]:
 def retention(node: IntervalJoin, *, placed: bool) -> str:
     """When rows come out and how long rows are kept, for EXPLAIN; `placed`: a partitioner spreads the rows of a key."""
     parts = ["a pair is emitted with the later of its rows"]
-    opened = [(side, period) for side in SIDES if (period := _opened(node, side)) is not None]
+    opened = [(side, period) for side in SIDES if (period := opened_period(node, side)) is not None]
     if opened:
         parts = ["a pair is emitted as soon as its conditions hold whatever the open ends will be"]
     if node.kind == "semi":
@@ -97,14 +99,14 @@ def retention(node: IntervalJoin, *, placed: bool) -> str:
         until = _until(node, side)
         if side in KEPT.get(node.kind, ()):
             parts.append(f"a {side} row without a match is emitted when {until}")
-        if not child_of(node, side).is_streaming:
+        if not node.input_of(side).is_streaming:
             parts.append(f"the {side} rows are those of a table")
-        elif not child_of(node, _other(side)).is_streaming:
+        elif not node.input_of(_other(side)).is_streaming:
             parts.append(f"{side} rows are not kept")
         elif until is None:
             parts.append(f"{side} rows are kept for good: the state grows without a bound")
         else:
-            closed = "closed " if _opened(node, side) is not None else ""
+            closed = "closed " if opened_period(node, side) is not None else ""
             parts.append(f"{closed}{side} rows are kept until {until}")
     for side, period in opened:
         columns = ", ".join(sorted(map(str, period.closing)))
@@ -129,9 +131,9 @@ def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
     times: dict[Side, Column] = {}
     below = []
     for side, plan in zip(SIDES, inputs, strict=True):
-        known = planned_delays(plan) or dict.fromkeys(sorted(event_times(child_of(node, side)), key=str), 0)
+        known = planned_delays(plan) or dict.fromkeys(sorted(event_times(node.input_of(side)), key=str), 0)
         if known:
-            times[side] = time_column(known, tuple(values_of(node, side).values()))
+            times[side] = time_column(known, tuple(node.values_of(side).values()))
             below.append(known[times[side]])
     found = {time: life for side, time in times.items() if (life := _life(node, side, times)) is not None}
     return PlannedDelays(max(below, default=0), found)
@@ -140,17 +142,16 @@ def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
 def _life(node: IntervalJoin, side: Side, times: Mapping[Side, Column]) -> int | None:
     """How long after its time a row of a side finds matches, in microseconds; None: for no fixed time."""
     other = _other(side)
-    if any(_opened(node, one) is not None for one in SIDES):  # a period may be closed at any time
+    if any(opened_period(node, one) is not None for one in SIDES):  # a period may be closed at any time
         return None
     if other not in times:
-        return None if child_of(node, other).is_streaming else 0
+        return None if node.input_of(other).is_streaming else 0
     ours, theirs = (
-        {n for n, value in values_of(node, one).items() if not_below(value, times[one])} for one in (side, other)
+        {n for n, value in node.values_of(one).items() if not_below(value, times[one])} for one in (side, other)
     )
     amounts = dict(node.amounts)
-    periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
     alternatives = [[_numeric(item, amounts) for item in conditions] for conditions in node.alternatives]
-    return longest_life(side, [time_bounds(side, one, theirs, *periods) for one in alternatives], ours)
+    return longest_life(side, [time_bounds(side, one, theirs, *node.only_periods) for one in alternatives], ours)
 
 
 def _numeric(condition: Condition, amounts: Mapping[str, Amount]) -> Condition:
@@ -163,23 +164,22 @@ def _numeric(condition: Condition, amounts: Mapping[str, Amount]) -> Condition:
 
 def _until(node: IntervalJoin, side: Side) -> str | None:
     """When no match of a row of a side can come any more; None if there is no such watermark."""
-    child, names = child_of(node, _other(side)), values_of(node, _other(side))
+    child, names = node.input_of(_other(side)), node.values_of(_other(side))
     if not child.is_streaming:
         return "it comes"
     marked = event_times(child)
     if not marked:  # only Spark knows
         return "the watermark lets no match come any more"
-    period = _opened(node, _other(side))
+    period = opened_period(node, _other(side))
     times = tuple(name for name, value in names.items() if any(not_below(value, time) for time in marked))
     if period is not None:
         times = period.names
-    values, amounts = values_of(node, side), dict(node.amounts)
-    periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
+    values, amounts = node.values_of(side), dict(node.amounts)
     texts = []
     for conditions in node.alternatives:
-        bounds = [time_bounds(side, conditions, times, *periods)]
+        bounds = [time_bounds(side, conditions, times, *node.only_periods)]
         if period is not None:
-            bounds.append(_closing_bounds(node, side, period, conditions, periods))
+            bounds.append(_closing_bounds(node, side, period, conditions))
         if not bounds[0]:
             return None
         texts += [
@@ -190,16 +190,12 @@ def _until(node: IntervalJoin, side: Side) -> str | None:
 
 
 def _closing_bounds(
-    node: IntervalJoin,
-    side: Side,
-    period: OpenPeriodOf,
-    conditions: Sequence[Condition],
-    periods: Sequence[tuple[str, str] | None],
+    node: IntervalJoin, side: Side, period: OpenPeriodOf, conditions: Sequence[Condition]
 ) -> tuple[Condition, ...]:
     """What bounds how long a row finds matches among open rows of the other side."""
     other, end = _other(side), period.names[1]
     if not is_free(other, end, conditions):
-        return time_bounds(side, conditions, (end,), *periods)
+        return time_bounds(side, conditions, (end,), *node.only_periods)
     facing = [item for item in split_equalities(conditions) if getattr(item, other) == end]
     # such a row is decided where the end is beyond the value: `value <= watermark`, or `value < watermark` if strict
     turned: dict[Operator, Operator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
@@ -219,8 +215,3 @@ def _passed(side: Side, bound: Condition, values: Mapping[str, Expression], amou
 
 def _other(side: Side) -> Side:
     return "right" if side == "left" else "left"
-
-
-def child_of(node: IntervalJoin, side: Side) -> LogicalPlan:
-    """The input on a side."""
-    return node.left if side == "left" else node.right

@@ -1,18 +1,23 @@
-"""The physical LAST JOIN: every left row once, with the last matching row of each right side."""
+"""The physical LAST JOIN: every left row once, with the last matching row of each right side.
+
+Over a stream with tables, each row is joined when it comes, with the tables as they were at the start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.exchange.wire import from_months, months_schema
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, Partitioning, choose_partitioning
+from sqlext_planner.exchange.partitioning.loads import SampledInput
+from sqlext_planner.exchange.wire import from_months, is_shippable, months_schema, types_of
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
-from sqlext_planner.expressions.types import common_type, family
-from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch
+from sqlext_planner.expressions.types import ORDER_TYPES, common_type, family
+from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch, join_by_exchange
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.last_join.rules import ResidualTerms
 from sqlext_planner.relational.physical_plan import (
@@ -25,16 +30,13 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
     tried,
 )
+from sqlext_planner.relational.streams import shown, streams_of
 from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sqlext_planner.catalog import Catalog
-    from sqlext_planner.config import Config
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
-    from sqlext_planner.last_join.inputs import LastJoinSide, TypedMatch
 
 
 def choose_strategies(
@@ -53,7 +55,9 @@ def choose_strategies(
     by_reduction = [place for place in others if terms[place].is_empty]
     common: LastJoinStrategy = "exchange"
     if config.last_join_strategy == "auto" and by_reduction == others:
-        common = _by_size([sizes[place] for place in others], config.last_join_broadcast_bytes)
+        known = [sizes[place] for place in others]
+        large = any(size is not None and size > config.last_join_broadcast_bytes for size in known)
+        common = "exchange" if large else "auto" if None in known else "reduce"
     strategies: list[LastJoinStrategy] = ["pairs" if pairs else common for pairs in by_pairs]
     if config.last_join_strategy == "reduce":
         strategies = ["reduce" if place in by_reduction else strategy for place, strategy in enumerate(strategies)]
@@ -75,12 +79,6 @@ def strategy_rivals(
         "pairs": "Spark makes all matching pairs; for conditions that only Spark evaluates",
     }
     return tuple(Rival(name, cost, note, name in strategies) for name, note in told.items())
-
-
-def _by_size(sizes: Sequence[int | None], limit: int) -> LastJoinStrategy:
-    if any(size is not None and size > limit for size in sizes):
-        return "exchange"
-    return "auto" if None in sizes else "reduce"
 
 
 def _reasons(
@@ -115,16 +113,12 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that LAST JOIN does not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import Demand, choose_partitioning
-
     demand = Demand(unbounded="the last row that matches can have any time")
     return choose_partitioning(_inputs(node), demand, catalog, config, node.partitioner)
 
 
 def _inputs(node: LastJoin) -> list[SampledInput]:
     """The left side and the right ones, with their keys in the types in which they are compared."""
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
-
     match = node.matches[0]
     common = [_common(node, place) for place in range(len(node.rights))]
     left = SampledInput(node.left, match.left_keys, None, common[0])
@@ -162,7 +156,7 @@ LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto", "broadcast"]
 
 
 @dataclass(frozen=True)
-class LastJoinExec(NodeExec):
+class LastJoinExec(PartitionedExec, NodeExec):
     """Computes a LastJoin node; `strategies[i]` is how `node.rights[i]` is joined.
 
     A right side whose strategy is not exact for the real types is joined by `pairs`, where Spark compares.
@@ -170,7 +164,6 @@ class LastJoinExec(NodeExec):
 
     node: LastJoin
     strategies: tuple[LastJoinStrategy, ...] = field(kw_only=True)
-    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
     reads_streams = True
@@ -189,7 +182,6 @@ class LastJoinExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.last_join.inputs import LastJoinSide, TypedMatch, join_by_exchange
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
         left, *rights = (LastJoinSide(execute_cached(plan, context), plan.output_columns) for plan in self.inputs)
@@ -228,8 +220,6 @@ class LastJoinExec(NodeExec):
         context: ExecutionContext,
     ) -> list[LastJoinStrategy]:
         """The strategies without `auto`, and `pairs` where the chosen one cannot be."""
-        from sqlext_planner.exchange.wire import is_shippable
-
         limit = context.config.last_join_broadcast_bytes
         small = all(
             _is_small(right.frame, limit, context)
@@ -259,15 +249,13 @@ class LastJoinExec(NodeExec):
                 help="cast what is compared to one type, and run the statement again",
             )
 
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
-
-    def details(self) -> dict[str, Any]:
-        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
-
     def label(self) -> str:
         parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.node.matches, strict=True))
         return f"LastJoinExec: {', '.join(parts)}"
+
+
+def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
+    return lambda item: left.join(right, spark_column(item)).columns
 
 
 def _groups(strategies: Sequence[LastJoinStrategy], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
@@ -289,9 +277,6 @@ def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
 
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
     """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
-    from sqlext_planner.exchange.wire import types_of
-    from sqlext_planner.expressions.types import ORDER_TYPES
-
     order = match.order_by
     if order is None or isinstance(order, LiteralExpression):
         return
@@ -303,10 +288,6 @@ def _check_order(frame: DataFrame, match: LastMatch) -> None:
             span=order.span or match.span,
             help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
         )
-
-
-def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
-    return lambda item: left.join(right, spark_column(item)).columns
 
 
 def join_by_broadcast(
@@ -334,3 +315,47 @@ def join_by_broadcast(
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
     rows = shipped.frames[0].toDF(*(f"c{place}" for place in range(len(shipped.frames[0].columns))))
     return from_months(rows.mapInArrow(reporting.function(entry), months_schema(shipped.result)), shipped.result)
+
+
+def refusal(node: LastJoin) -> SqlExtError | None:
+    """Why the join cannot be computed over its streams; None if it can."""
+    stream = next((stream for right in node.rights for stream in streams_of(right)), None)
+    if stream is not None:
+        return UnsupportedError(
+            f"the right side of a LAST JOIN is the stream{shown(stream)}: its last row is never known",
+            condition="stream-unbounded",
+            span=stream.span,
+            help="write the stream to a table and join that, or use a window: WINDOW w AS (UNION ...), last_value(...)",
+        )
+    if not node.is_streaming:
+        return UnsupportedError(
+            f"{node.operator_name} cannot read a stream in a subquery of an expression",
+            condition="stream-not-supported",
+        )
+    columns, pairs = node.left.output_columns, zip(node.rights, node.matches, strict=True)
+    terms = (ResidualTerms.of(match, columns, right.output_columns) for right, match in pairs)
+    mixed = [term for found in terms for term in found.mixed]
+    if mixed:
+        return UnsupportedError(
+            f"only Spark can evaluate {mixed[0]}, and not in a LAST JOIN of a stream",
+            condition="stream-not-supported",
+            span=mixed[0].span or node.span,
+            help="compare columns of the two sides with =, <, <=, > or >=, or compute what is compared in a subquery",
+        )
+    hint = node.partitioner
+    if hint is not None and hint.name != "broadcast":
+        return UnsupportedError(
+            f"the hint {hint} cannot be followed by a LAST JOIN of a stream: its rows stay where they are, and all "
+            "tasks have the tables, as with broadcast",
+            condition="hint-not-followed",
+            span=hint.span,
+            help="leave the hint out, or put the LAST JOIN in a subquery without it",
+        ).about_hint()
+    return None
+
+
+def stream_strategies(node: LastJoin) -> tuple[tuple[LastJoinStrategy, ...], str]:
+    """A strategy for each right side, and the reason."""
+    why = "each row of the stream is joined when it comes, with the tables as they were when the query started"
+    strategies: list[LastJoinStrategy] = ["broadcast"] * len(node.rights)
+    return tuple(strategies), why

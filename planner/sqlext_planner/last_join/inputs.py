@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 
 from sqlext_planner.config import Config
-from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, types_of
+from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, row_by_row, types_of
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
 from sqlext_planner.expressions.types import as_type, common_type, family
 from sqlext_planner.last_join.nodes import LastMatch
@@ -122,7 +122,6 @@ def join_by_exchange(
     The right sides agree in `TypedMatch.key_families`. Raises ConfigurationError if the workers lack the package.
     """
     from sqlext_planner.exchange.driver import Shipment, ship
-    from sqlext_planner.exchange.wire import row_by_row
 
     shipped = ShippedJoin.of(left, rights)
     sides = shipped.sides

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, reads_only
 from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, with_fields
 from sqlext_planner.relational.nodes import filtered

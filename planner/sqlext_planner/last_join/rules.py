@@ -15,15 +15,15 @@ from sqlext_planner.expressions.nodes import (
     SparkExpr,
     conjunction,
     conjuncts,
+    is_movable,
+    names_collation,
+    reads_only,
 )
-from sqlext_planner.expressions.patterns import is_movable, names_collation, reads_only
 from sqlext_planner.expressions.typed import case
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, Scan, filtered
-
-_MIRRORED = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,15 @@ def _kind(term: Expression, left: Collection[Column], right: Collection[Column])
     if all(column in right for column in term.references):
         return "right_only", term
     if isinstance(term, Compare):
-        for a, b, op in ((term.left, term.right, term.op), (term.right, term.left, _MIRRORED[term.op])):
-            if all(column in left for column in a.references) and all(column in right for column in b.references):
-                return "comparisons", Compare(op, a, b, span=term.span)
+        for one in (term, term.mirrored):
+            if all(c in left for c in one.left.references) and all(c in right for c in one.right.references):
+                return "comparisons", one
     return "mixed", term
 
 
 @rule(order="top_down", on=(LastJoin,))
 def compute_last_join_operands(node: LogicalPlan) -> LogicalPlan | None:
     """``LastJoin(LastJoin(a, b), c) ON f(a.x) > c.y``: f(a.x) becomes a column of a.
-
 
     ``SELECT ... FROM a LAST JOIN b ON a.j = b.j LAST JOIN c ORDER BY c.ts ON a.k = c.k AND c.ts < a.ts - 60``::
 
@@ -189,7 +188,9 @@ class _Lifted:
 
 
 def _lifted(left: LogicalPlan, right: LogicalPlan, outer: LastMatch) -> _Lifted | None:
-    items, chain = (right.items, right.child) if isinstance(right, Project) else (_itself(right), right)
+    items, chain = tuple(NamedExpr(column, column) for column in right.output_columns), right
+    if isinstance(right, Project):
+        items, chain = right.items, right.child
     sources = {item.column: item.expression for item in items}
     keys = [sources.get(key) if isinstance(key, Column) else None for key in outer.right_keys]
     kinds = [key.result_type(left.dtypes) for key in outer.left_keys]
@@ -259,10 +260,6 @@ def _rebuilt(node: LastJoin, pairs: list[_Side], place: int, lifted: _Lifted) ->
     return Project(tuple(items), joined)
 
 
-def _itself(plan: LogicalPlan) -> tuple[NamedExpr, ...]:
-    return tuple(NamedExpr(column, column) for column in plan.output_columns)
-
-
 def _read_in(plan: LogicalPlan) -> Iterable[Expression]:
     """What the LAST JOINs of a chain read."""
     while isinstance(plan, LastJoin):
@@ -304,7 +301,8 @@ def merge_last_joins(node: LogicalPlan) -> LogicalPlan | None:
 
 def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
     """`inner` with the right sides of `outer` added to it, or to the first join of its chain that takes them."""
-    if not all(_reads_nothing_of(match, inner.rights) for match in outer.matches):
+    theirs = {column for right in inner.rights for column in right.output_columns}
+    if any(theirs & match.references for match in outer.matches):
         return None
     ordered = [_in_order_of(inner.matches[0], match) for match in outer.matches]
     types = _key_types(inner.matches[0], inner.rights[0])
@@ -315,10 +313,6 @@ def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
         return replace(inner, rights=rights, matches=matches, span=outer.span)
     deeper = _into(inner.left, outer) if isinstance(inner.left, LastJoin) else None
     return None if deeper is None else replace(inner, left=deeper)
-
-
-def _reads_nothing_of(match: LastMatch, rights: tuple[LogicalPlan, ...]) -> bool:
-    return not any(column in match.references for right in rights for column in right.output_columns)
 
 
 def _in_order_of(model: LastMatch, match: LastMatch) -> LastMatch | None:

@@ -10,8 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.expressions.arithmetic import INTEGERS, common_decimal
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Compare,
+    Expression,
+    NamedExpr,
+    conjunction,
+    conjuncts,
+    is_generator,
+    is_movable,
+    reads_only,
+)
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression, SubqueryKind
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Project, Sort, filtered
@@ -158,7 +167,9 @@ class Lifting:
             return None
         if node.kind not in ("inner", "cross"):
             closed = node.kind in ("left", "semi", "anti") and not node.right.free_columns
-            return Lifted(replace(node, left=left.plan), left.terms) if closed and _is_uncorrelated(node) else None
+            return (
+                Lifted(replace(node, left=left.plan), left.terms) if closed and not node.missing_references() else None
+            )
         right = self.lift(node.right)
         own, correlated = split(node.condition, (*node.left.output_columns, *node.right.output_columns))
         if right is None or not all(map(is_movable, correlated)):
@@ -167,10 +178,6 @@ class Lifting:
         kind: Literal["inner", "cross"] = "cross" if condition is None else "inner"
         joined = replace(node, left=left.plan, right=right.plan, kind=kind, condition=condition)
         return Lifted(joined, (*left.terms, *right.terms, *correlated))
-
-
-def _is_uncorrelated(node: LogicalPlan) -> bool:
-    return not node.missing_references()
 
 
 def reads_only_given(expressions: Collection[Expression], child: LogicalPlan) -> bool:

@@ -14,8 +14,11 @@ from sqlext_planner.expressions.nodes import (
     SparkExpr,
     conjunction,
     conjuncts,
+    holds_subquery,
+    is_generator,
+    is_movable,
+    names_collation,
 )
-from sqlext_planner.expressions.patterns import holds_subquery, is_generator, is_movable, names_collation
 from sqlext_planner.expressions.typed import NULL
 from sqlext_planner.optimizer.correlation import (
     Lifted,
@@ -29,9 +32,8 @@ from sqlext_planner.optimizer.correlation import (
 from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan, SubqueryExpression
-from sqlext_planner.relational.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Limit, Project, Sort, Window, filtered
-from sqlext_planner.relational.plan_patterns import is_single_row
+from sqlext_planner.relational.plan_patterns import is_single_row, is_strict, value_of_no_rows
 
 
 @rule(order="top_down", on=(Filter,))
@@ -133,12 +135,15 @@ def _in_side(subquery: SubqueryExpression, child: LogicalPlan) -> tuple[LogicalP
     if lifted_plan is None:
         return None
     pairs = list(zip(subquery.operands, columns, strict=True))
-    if any(_converted(a.result_type(child.dtypes), lifted_plan.plan.dtypes[b]) for a, b in pairs):
+    types = [(a.result_type(child.dtypes), lifted_plan.plan.dtypes[b]) for a, b in pairs]
+    if any(a != b and "string" in (a, b) and None not in (a, b) for a, b in types):  # a string beside something else
         return None
     needed = [*columns, *(c for t in lifted_plan.terms for c in lifted_plan.plan.output_columns if c in t.references)]
     right, names = as_side(lifted_plan.plan, needed, child, subquery.relation)
     equal = [Compare("=", operand, names.get(column, column), span=subquery.span) for operand, column in pairs]
-    terms: list[Expression] = list(map(_true_or_unknown, equal)) if subquery.negated else list(equal)
+    terms: list[Expression] = list(equal)
+    if subquery.negated:  # true or unknown
+        terms = [SparkExpr((term, " OR isnull", term), dtype="boolean", span=term.span) for term in equal]
     terms += [term.substitute(names) for term in lifted_plan.terms]
     below = right.children[0] if is_selection(right) else None
     return (below if below is not None and _apart(below, child) else right), conjunction(terms)
@@ -155,15 +160,6 @@ def _members(plan: LogicalPlan) -> LogicalPlan:
 def _apart(plan: LogicalPlan, child: LogicalPlan) -> bool:
     """Whether a plan's columns can keep their names beside those of `child`."""
     return all(column.relation and column not in child.dtypes for column in plan.output_columns)
-
-
-def _converted(left: str | None, right: str | None) -> bool:
-    """Whether a string is compared with something else."""
-    return left != right and "string" in (left, right) and None not in (left, right)
-
-
-def _true_or_unknown(equality: Compare) -> Expression:
-    return SparkExpr((equality, " OR isnull", equality), dtype="boolean", span=equality.span)
 
 
 @rule(order="top_down", on=(Filter,))

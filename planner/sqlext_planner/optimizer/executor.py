@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from sqlext_planner.errors import InternalError, SqlExtError
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, refuse_left_over
 from sqlext_planner.relational.nodes import Output
 
 Order = Literal["bottom_up", "top_down", "root"]
@@ -60,29 +60,16 @@ def rule(*, order: Order, on: Collection[type[LogicalPlan]] = ()) -> Callable[[R
     return decorate
 
 
-@dataclass(frozen=True)
-class FixedPoint:
-    """Repeat the batch until nothing changes, at most `limit` times."""
-
-    limit: int
-
-
-@dataclass(frozen=True)
-class _Once:
-    """Run the batch one time; running it again must change nothing (checked under pytest)."""
-
-    limit: int = 1
-
-
-Once = _Once()
+#: Rounds of a batch that runs one time; running it again must change nothing (checked under pytest).
+ONCE = 1
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rules that run together, in the order listed."""
+    """Rules that run together, in the order listed: again until nothing changes, for so many `rounds` at most."""
 
     name: str
-    strategy: FixedPoint | _Once
+    rounds: int
     rules: tuple[Rule, ...]
 
 
@@ -120,8 +107,8 @@ class RuleExecutor:
     - every node reads only columns that its children give,
     - the batch has not had the plan before (a cycle).
 
-    Under pytest (`strict`), Once batches must be idempotent and a FixedPoint batch must settle within its
-    limit. Every violation is an InternalError that names the rule.
+    Under pytest (`strict`), batches that run once must be idempotent, and others must settle within their rounds.
+    Every violation is an InternalError that names the rule.
     """
 
     def __init__(self, batches: Sequence[Batch], strict: bool | None = None) -> None:
@@ -129,11 +116,15 @@ class RuleExecutor:
         self.strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
 
     def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
-        """Run all batches; `outer` are columns of enclosing queries that this one may read. Raises InternalError for a
-        rule that breaks an invariant."""
+        """Run all batches; `outer` are columns of enclosing queries that this one may read.
+
+        Raises UnsupportedError for a subquery that only a join could run and that is left, InternalError for a rule
+        that breaks an invariant.
+        """
         run = _Run(plan, frozenset(outer))
         for batch in self.batches:
             run.batch(batch, self.strict)
+        refuse_left_over(run.plan)
         return PlanTrace(plan, run.plan, tuple(run.steps))
 
 
@@ -151,7 +142,7 @@ class _Run:
 
     def batch(self, batch: Batch, strict: bool) -> None:
         seen = {self._numbers.number(self.plan): len(self.steps)}
-        for _ in range(batch.strategy.limit):
+        for _ in range(batch.rounds):
             start = self.plan
             for rule in batch.rules:
                 self._apply(batch, rule, seen)
@@ -163,11 +154,8 @@ class _Run:
     def _check_at_rest(self, batch: Batch) -> None:
         for rule in batch.rules:
             if apply_rule(rule, self.plan) is not self.plan:
-                problem = (
-                    "is not idempotent"
-                    if isinstance(batch.strategy, _Once)
-                    else f"does not come to rest in {batch.strategy.limit} rounds"
-                )
+                late = f"does not come to rest in {batch.rounds} rounds"
+                problem = "is not idempotent" if batch.rounds == ONCE else late
                 raise InternalError(f"batch {batch.name} {problem}: rule {rule.name} still changes the plan")
 
     def _apply(self, batch: Batch, rule: Rule, seen: dict[int, int]) -> None:
@@ -199,7 +187,7 @@ class _Run:
         if rule.order == "root" or not rule.may_match(plan):
             return apply_rule(rule, plan)
         if self._shared is None or self._shared[0] is not plan:
-            self._shared = (plan, _shared_nodes(plan))
+            self._shared = (plan, shared_nodes(plan))
         return _Pass(rule, self._shared[1], self._settled.setdefault(rule.name, {})).whole(plan)
 
     @staticmethod
@@ -256,7 +244,7 @@ def apply_rule(rule: Rule, plan: LogicalPlan) -> LogicalPlan:
     if rule.order == "root":
         new = rule(plan) if rule.may_match(plan) else None
         return plan if new is None else new
-    return _Pass(rule, _shared_nodes(plan), {}).whole(plan)
+    return _Pass(rule, shared_nodes(plan), {}).whole(plan)
 
 
 class _Pass:
@@ -314,7 +302,7 @@ class _Pass:
         return {id(item) for item in node.walk()}
 
 
-def _shared_nodes(plan: LogicalPlan) -> frozenset[int]:
+def shared_nodes(plan: LogicalPlan) -> frozenset[int]:
     """Ids of the nodes that more than one place holds."""
     seen: set[int] = set()
     shared: set[int] = set()

@@ -11,12 +11,22 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_deterministic, is_generator, is_movable, reads_only
-from sqlext_planner.expressions.truth import Truth
-from sqlext_planner.optimizer.executor import rule
-from sqlext_planner.periods.normal_form import merged_periods, period_form
-from sqlext_planner.relational.joins import Join, JoinKind, holds
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Compare,
+    Expression,
+    Literal,
+    NamedExpr,
+    conjunction,
+    conjuncts,
+    is_deterministic,
+    is_generator,
+    is_movable,
+    reads_only,
+)
+from sqlext_planner.optimizer.executor import rule, shared_nodes
+from sqlext_planner.optimizer.truth import Truth
+from sqlext_planner.relational.joins import DROPS, Join, JoinKind, holds
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias, filtered
 
@@ -87,7 +97,8 @@ def merge_projects(node: LogicalPlan) -> LogicalPlan | None:
             uses = Counter(column for item in outer for column in _reads(item.expression))
             if any(is_generator(item.expression) for item in inner):
                 return None
-            if not all(_can_inline(item, uses[item.column]) for item in inner):
+            computed = [item for item in inner if not isinstance(item.expression, Column | Literal)]
+            if any(uses[i.column] > 1 or (uses[i.column] and not is_movable(i.expression)) for i in computed):
                 return None
             mapping = {item.column: item.expression for item in inner}
             items = tuple(NamedExpr(i.expression.substitute(mapping), i.column, span=i.span) for i in outer)
@@ -100,12 +111,6 @@ def _reads(expression: Expression) -> list[Column]:
     if isinstance(expression, Column):
         return [expression]
     return [column for child in expression.children for column in _reads(child)]
-
-
-def _can_inline(item: NamedExpr, uses: int) -> bool:
-    if uses == 0 or isinstance(item.expression, Column | Literal):
-        return True
-    return uses == 1 and is_movable(item.expression)
 
 
 @rule(order="bottom_up", on=(Project,))
@@ -144,7 +149,7 @@ def normalize_conditions(node: LogicalPlan) -> LogicalPlan | None:
     w)`` becomes comparisons of the values, and the predicates over the same two periods become one set of relations.
 
     Legal because these nodes ask only for which rows the condition is true, and each rewrite is true for the same rows
-    (`expressions/truth.py`, `periods/normal_form.py`).
+    (`optimizer/truth.py`).
 
     Counter-example: ``SELECT NOT (a.s < b.e) IS TRUE``: there false and NULL are different results. And
     ``(p OVERLAPS q) IS NOT FALSE`` stays: it is true where an end is NULL.
@@ -152,7 +157,7 @@ def normalize_conditions(node: LogicalPlan) -> LogicalPlan | None:
     match node:
         case Filter(condition) | Join(condition=condition) if condition is not None:
             known = {column: dtype for child in node.children for column, dtype in child.dtypes.items()}
-            found = Truth(known, period_form, merged_periods).when_true(condition)
+            found = Truth(known).simplified(condition)
             return None if found == condition else replace(node, condition=found)
     return None
 
@@ -185,17 +190,6 @@ def push_filter(node: LogicalPlan) -> LogicalPlan | None:
     return None
 
 
-#: (left only, right only): may a one-sided conjunct of ON filter that input? See `push_join_condition`.
-LEGAL = {
-    "inner": (True, True),
-    "left": (False, True),
-    "right": (True, False),
-    "full": (False, False),
-    "semi": (True, True),
-    "anti": (False, True),
-}
-
-
 @rule(order="top_down", on=(Join,))
 def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     """``Join(x, y) ON p(x) AND r(x, y)`` -> ``Join(Filter(p, x), y) ON r``.
@@ -220,14 +214,14 @@ def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     """
     match node:
         case Join(left, right, kind, on) if on is not None:
-            left_legal, right_legal = LEGAL[kind]
+            left_drops, right_drops = DROPS[kind]
             to_left: list[Expression] = []
             to_right: list[Expression] = []
             rest: list[Expression] = []
             for term in conjuncts(on):
-                if left_legal and is_movable(term) and reads_only(term, left.output_columns):
+                if left_drops.on and is_movable(term) and reads_only(term, left.output_columns):
                     to_left.append(term)
-                elif right_legal and is_movable(term) and reads_only(term, right.output_columns):
+                elif right_drops.on and is_movable(term) and reads_only(term, right.output_columns):
                     to_right.append(term)
                 else:
                     rest.append(term)
@@ -290,18 +284,6 @@ def _parents_first(root: LogicalPlan) -> list[LogicalPlan]:
     return done[::-1]
 
 
-#: For each side of a join: is a row dropped if a term above rejects what the row becomes, and if it fails ON?
-_DROPS: dict[JoinKind, tuple[tuple[bool, bool], tuple[bool, bool]]] = {
-    "inner": ((True, True), (True, True)),
-    "cross": ((True, True), (True, True)),
-    "left": ((True, False), (False, True)),
-    "right": ((False, True), (True, False)),
-    "full": ((False, False), (False, False)),
-    "semi": ((True, True), (False, True)),
-    "anti": ((True, False), (False, True)),
-}
-
-
 @rule(order="root", on=(Join,))
 def simplify_outer_join(root: LogicalPlan) -> LogicalPlan | None:
     """``Filter(u.y > 3, t LEFT JOIN u)`` -> ``Filter(u.y > 3, t JOIN u)``: a NULL is not above 3.
@@ -336,11 +318,7 @@ class _Simplifier:
 
     def __init__(self, root: LogicalPlan) -> None:
         self._memo: dict[int, tuple[LogicalPlan, LogicalPlan]] = {}
-        seen: set[int] = set()
-        self._shared: set[int] = set()
-        for node in root.walk():
-            for child in node.children:
-                (self._shared if id(child) in seen else seen).add(id(child))
+        self._shared = shared_nodes(root)
 
     def plan(self, node: LogicalPlan, rejecting: frozenset[Column]) -> LogicalPlan:
         """`node`, if its rows with a NULL in a column of `rejecting` are dropped above."""
@@ -372,8 +350,7 @@ class _Simplifier:
         kind = _kind(node, rejecting)
         on = rejecting_columns(conjuncts(node.condition))
         left, right = (
-            (rejecting if by_above else frozenset()) | (on if by_on else frozenset())
-            for by_above, by_on in _DROPS[kind]
+            (rejecting if drops.above else frozenset()) | (on if drops.on else frozenset()) for drops in DROPS[kind]
         )
         new = replace(node, kind=kind) if kind != node.kind else node
         sides = self.plan(node.left, left), self.plan(node.right, right)

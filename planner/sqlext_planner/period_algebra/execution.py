@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
-from sqlext_planner.exchange.driver import memory_bytes
+from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
 from sqlext_planner.exchange.wire import as_months, check_key, shippable
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra, common_types
 from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted
@@ -89,12 +89,7 @@ class PeriodAlgebraExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key types or ends that do not fit, UnsupportedError for a column that Spark cannot
         hand to Python, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.exchange.driver import Shipment, ship
-
         inputs = PeriodInputs.of(self.node, [execute_cached(child, context) for child in self.inputs])
         keys = tuple(key.spark_name for key in self.node.keys)
         wire = ship([Shipment(tag, frame, keys) for tag, frame in enumerate(inputs.frames)], context)
         return wire.run(inputs.operator(context.config), inputs.result_schema, wire.sizes[0])
-
-    def label(self) -> str:
-        return f"PeriodAlgebraExec{self.node.label().removeprefix('PeriodAlgebra')}"

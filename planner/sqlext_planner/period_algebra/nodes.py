@@ -9,10 +9,9 @@ from typing import Literal
 
 from sqlext_planner.errors import AnalysisError, InternalError, Span
 from sqlext_planner.expressions.arithmetic import decimal_shape
-from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.expressions.patterns import is_exact, reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, is_exact, reads_only
 from sqlext_planner.expressions.types import common_type
-from sqlext_planner.periods.counts import PeriodInput
+from sqlext_planner.periods.functions import PeriodInput
 from sqlext_planner.periods.predicates import EmptyPeriods, Period
 from sqlext_planner.periods.types import PeriodEnd, check_period_types
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, Needs, Passed, comma, with_fields

@@ -1,6 +1,5 @@
 """Sets of Allen's relations: what a formula allows, the fewest formulas of a set, and where the right period may lie.
 
-
 Exactly one of the thirteen relations holds for two periods (docs/reference/periods.md, section 1), so a condition on
 the ends is a set of them: OR is the union, AND the intersection, NOT the complement. A set that is one conjunction of
 comparisons of ends is found by one window over them or two; any other set is split into such sets.

@@ -114,7 +114,7 @@ def mermaid(plan: TreeNode) -> str:
     """A Mermaid flowchart; rows flow upwards."""
     lines = ["flowchart BT"]
     for name, label in _graph_nodes(plan):
-        text = "<br/>".join(_mermaid_text(line) for line in _wrapped(label))
+        text = "<br/>".join(_MERMAID_SPECIAL.sub(_mermaid_code, line) for line in _wrapped(label))
         lines.append(f'  {name}["{text}"]')
     lines += [f"  {child} --> {parent}" for parent, child in _edges(plan)]
     return "\n".join(lines)
@@ -150,15 +150,11 @@ def _wrapped(label: str) -> list[str]:
 
 #: Every character but those that Mermaid takes literally inside a quoted label; its own words are just text there.
 #: (``$$x$$`` is a formula, ``*x*`` is Markdown, ``%%{init}%%`` a directive.)
-_MERMAID_PLAIN = re.compile(r"[^\w ,.:=+/()'!?@~^-]|[^\x20-\x7e]")
+_MERMAID_SPECIAL = re.compile(r"[^\w ,.:=+/()'!?@~^-]|[^\x20-\x7e]")
 
 
-def _mermaid_text(line: str) -> str:
-    """The line with every character that Mermaid could interpret replaced by its code."""
-    return _MERMAID_PLAIN.sub(lambda found: _mermaid_code(found[0]), line)
-
-
-def _mermaid_code(character: str) -> str:
+def _mermaid_code(found: re.Match[str]) -> str:
+    character = found[0]
     if character.isprintable() and not character.isascii():
         return character
     return _NAMED.get(character, f"#{ord(character)};") if character.isprintable() else "#65533;"

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from sqlext_planner.optimizer.executor import PlanTrace, Step
-from sqlext_planner.plan_format.amounts import seconds_text
-from sqlext_planner.plan_format.markup import Content, Markup, tag
+from sqlext_planner.plan_format.markup import Content, Markup, seconds_text, tag
 from sqlext_planner.plan_format.matching import Matching, State, changed_part, match_logical
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.tree import TreeNode

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from sqlext_planner.errors import InternalError, Span
-from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts, reads_only
 from sqlext_planner.relational.logical_plan import (
     Field,
     LogicalPlan,
-    Needs,
     Passed,
     comma,
-    reads,
 )
 from sqlext_planner.relational.nodes import filtered
 
@@ -46,23 +43,22 @@ class PartitionerHint:
         return f"PARTITIONER({self.name})"
 
 
-class _FilterSides(NamedTuple):
-    """Which terms of a filter above a join may pass: one-sided ones to their input, two-sided ones into ON."""
+class Drops(NamedTuple):
+    """Whether a side's row is dropped where a term above the join rejects what it becomes, and where it fails ON."""
 
-    left: bool
-    right: bool
-    both: bool
+    above: bool
+    on: bool
 
 
-#: See the table in `Join.filtered_below`.
-_LEGAL: Mapping[JoinKind, _FilterSides] = {
-    "inner": _FilterSides(left=True, right=True, both=True),
-    "cross": _FilterSides(left=True, right=True, both=True),
-    "left": _FilterSides(left=True, right=False, both=False),
-    "right": _FilterSides(left=False, right=True, both=False),
-    "full": _FilterSides(left=False, right=False, both=False),
-    "semi": _FilterSides(left=True, right=False, both=False),
-    "anti": _FilterSides(left=True, right=False, both=False),
+#: Of the left and of the right side. What follows for terms: `Join.filtered_below`, and the rule push_join_condition.
+DROPS: Mapping[JoinKind, tuple[Drops, Drops]] = {
+    "inner": (Drops(above=True, on=True), Drops(above=True, on=True)),
+    "cross": (Drops(above=True, on=True), Drops(above=True, on=True)),
+    "left": (Drops(above=True, on=False), Drops(above=False, on=True)),
+    "right": (Drops(above=False, on=True), Drops(above=True, on=False)),
+    "full": (Drops(above=False, on=False), Drops(above=False, on=False)),
+    "semi": (Drops(above=True, on=True), Drops(above=False, on=True)),
+    "anti": (Drops(above=True, on=False), Drops(above=False, on=True)),
 }
 
 
@@ -81,10 +77,6 @@ class Join(LogicalPlan):
     sweep: bool | None = None
     umjoin: UMJoinHint | None = None
     partitioner: PartitionerHint | None = None
-
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        columns = needed | reads(self.expressions())
-        return [(side, columns & set(side.output_columns)) for side in (self.left, self.right)]
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         if self.condition is None:
@@ -123,12 +115,12 @@ class Join(LogicalPlan):
         Counter-example for left: ``t LEFT JOIN u ON t.a = u.x WHERE u.y IS NULL`` finds the rows of t without a
         match; with ``u.y IS NULL`` moved to u, every row of t is without one.
         """
-        legal = _LEGAL[self.kind]
+        left, right = DROPS[self.kind]
         read = [term for term in terms if term.references]
-        to_left = [term for term in read if legal.left and reads_only(term, self.left.column_set)]
-        to_right = [term for term in read if legal.right and reads_only(term, self.right.column_set)]
+        to_left = [term for term in read if left.above and reads_only(term, self.left.column_set)]
+        to_right = [term for term in read if right.above and reads_only(term, self.right.column_set)]
         one_sided = [*to_left, *to_right]
-        into_on = [term for term in read if legal.both and not holds(one_sided, term)]
+        into_on = [term for term in read if all((*left, *right)) and not holds(one_sided, term)]
         if not (one_sided or into_on):
             return None
         condition = conjunction([*conjuncts(self.condition), *into_on])

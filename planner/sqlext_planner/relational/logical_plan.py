@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from sqlext_planner.errors import InternalError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import SUBQUERY, Column, Expression, SparkExpr
 from sqlext_planner.tree import TreeNode, field_names
+
+if TYPE_CHECKING:
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,37 @@ def reads(expressions: Iterable[Expression]) -> set[Column]:
     return {column for item in expressions for column in item.references}
 
 
+class PlanNode(TreeNode):
+    """A node of a logical or a physical plan, which has columns."""
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        """The node's columns, in order; no column occurs twice. Its `fields`, or those of its only child, if the class
+        says nothing."""
+        fields: tuple[Field, ...] | None = getattr(self, "fields", None)
+        if fields is not None:
+            return fields
+        (child,) = self.children
+        return child.output
+
+    @cached_property
+    def output_columns(self) -> tuple[Column, ...]:
+        same = self._same_output
+        return tuple(item.column for item in self.output) if same is None else same.output_columns
+
+    @cached_property
+    def column_set(self) -> frozenset[Column]:
+        same = self._same_output
+        return frozenset(self.output_columns) if same is None else same.column_set
+
+    @cached_property
+    def _same_output(self) -> Self | None:
+        """The child whose columns are the node's; then what follows from them is made once."""
+        return next((child for child in self.children if child.output is self.output), None)
+
+
 @dataclass(frozen=True)
-class LogicalPlan(TreeNode):
+class LogicalPlan(PlanNode):
     """A relational operator. Immutable; equal by value; `span` points at the user's text."""
 
     span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
@@ -58,26 +90,6 @@ class LogicalPlan(TreeNode):
     @classmethod
     def child_type(cls) -> type[TreeNode]:
         return LogicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        """The node's columns, in order; no column occurs twice."""
-        raise NotImplementedError(type(self).__name__)
-
-    @cached_property
-    def output_columns(self) -> tuple[Column, ...]:
-        same = self._same_output
-        return tuple(item.column for item in self.output) if same is None else same.output_columns
-
-    @cached_property
-    def column_set(self) -> frozenset[Column]:
-        same = self._same_output
-        return frozenset(self.output_columns) if same is None else same.column_set
-
-    @cached_property
-    def _same_output(self) -> LogicalPlan | None:
-        """The child whose columns are the node's; then what follows from them is made once."""
-        return next((child for child in self.children if child.output is self.output), None)
 
     @cached_property
     def node_types(self) -> frozenset[type[LogicalPlan]]:
@@ -131,10 +143,9 @@ class LogicalPlan(TreeNode):
         return self
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        """The columns that the node reads of each child, if its parents read `needed`; with several children, all."""
-        if len(self.children) == 1:
-            return [(child, needed & set(child.output_columns)) for child in self.children]
-        return [(child, set(child.output_columns)) for child in self.children]
+        """The columns that the node reads of each child, if its parents read `needed`: those and its expressions'."""
+        columns = needed | reads(self.expressions())
+        return [(child, columns & child.column_set) for child in self.children]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
         """The node over its narrowed children; its output holds at least `needed`, in the old order."""
@@ -159,13 +170,13 @@ class LogicalPlan(TreeNode):
             seen.add(column)
 
 
-def relation_name(plan: LogicalPlan) -> str:
-    """A plan's name: the relation that all its columns come from, else its node's name."""
+def relation_name(plan: LogicalPlan | PhysicalPlan) -> str:
+    """A plan's name: the relation that all its columns come from, here or below, else its node's name."""
     relations = {column.relation for column in plan.output_columns}
     if len(relations) == 1 and (name := relations.pop()):
         return name
     below = plan.children
-    return relation_name(below[0]) if len(below) == 1 else type(plan).__name__.lower()
+    return relation_name(below[0]) if len(below) == 1 else type(plan).__name__.removesuffix("Exec").lower()
 
 
 def comma(items: tuple[object, ...]) -> str:
@@ -229,9 +240,6 @@ class SubqueryExpression(Expression):
         if self.kind != "scalar":
             return "boolean"
         return self.plan.output[0].dtype if self.plan.output else None
-
-    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        return self.dtype
 
     @cached_property
     def references(self) -> frozenset[Column]:

@@ -8,8 +8,15 @@ from functools import cached_property
 from typing import Literal
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, conjunction
-from sqlext_planner.expressions.patterns import is_deterministic, is_generator, is_movable
+from sqlext_planner.expressions.nodes import (
+    Column,
+    Expression,
+    NamedExpr,
+    conjunction,
+    is_deterministic,
+    is_generator,
+    is_movable,
+)
 from sqlext_planner.relational.logical_plan import (
     Built,
     Field,
@@ -42,10 +49,6 @@ class Scan(LogicalPlan):
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
         return with_fields(self, fields=tuple(f for f in self.fields if f.column in needed) or self.fields[:1])
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def label(self) -> str:
         alias = "" if self.relation == self.table else f" AS {self.relation}"
         return f"Scan: {self.table}{alias} [{comma(tuple(c.name for c in self.output_columns))}]"
@@ -71,10 +74,6 @@ class SparkRelation(LogicalPlan):
     def child_needs(self, needed: Set[Column]) -> Needs:
         return [(child, set(child.output_columns)) for child in self.inputs]
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def label(self) -> str:
         return f"SparkRelation: {' '.join(self.sql.split())} AS {self.relation}"
 
@@ -85,10 +84,6 @@ class Values(LogicalPlan):
 
     rows: tuple[tuple[Expression, ...], ...]
     fields: tuple[Field, ...]
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
 
     def label(self) -> str:
         return "Values: " + comma(tuple(f"({comma(row)})" for row in self.rows))
@@ -101,15 +96,8 @@ class Filter(LogicalPlan):
     condition: Expression
     child: LogicalPlan
 
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        return [(self.child, needed | reads(self.expressions()))]
-
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, condition=self.condition.substitute(mapping))
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
 
     def label(self) -> str:
         return f"Filter: {self.condition}"
@@ -265,15 +253,8 @@ class Sort(LogicalPlan):
     keys: tuple[SortKey, ...]
     child: LogicalPlan
 
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        return [(self.child, needed | reads(self.expressions()))]
-
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in self.keys))
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
 
     def label(self) -> str:
         return f"Sort: {comma(self.keys)}"
@@ -286,10 +267,6 @@ class Limit(LogicalPlan):
     count: int | None
     offset: int
     child: LogicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
 
     def label(self) -> str:
         parts = [str(self.count)] if self.count is not None else ["ALL"]
@@ -348,10 +325,6 @@ class Distinct(LogicalPlan):
     def child_needs(self, needed: Set[Column]) -> Needs:
         return [(self.child, set(self.child.output_columns))]
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
 
 @dataclass(frozen=True)
 class SubqueryAlias(LogicalPlan):
@@ -402,10 +375,6 @@ class Output(LogicalPlan):
     names: tuple[str, ...]
     child: LogicalPlan
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
     def label(self) -> str:
         return f"Output: {comma(self.names)}"
 
@@ -438,10 +407,6 @@ class Hint(LogicalPlan):
     name: str
     parameters: tuple[Expression, ...]
     child: LogicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
 
     def label(self) -> str:
         return f"Hint: {self.name}" + (f"({comma(self.parameters)})" if self.parameters else "")

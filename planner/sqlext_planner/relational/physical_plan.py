@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlext_planner.conditions import condition_of
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError, current_statement
+from sqlext_planner.errors import AnalysisError, InternalError, Locate, Span, UnsupportedError, current_statement
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, PlanNode
 from sqlext_planner.spark.versions import condition_name, sentences_of
 from sqlext_planner.tree import TreeNode
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_operators.errors import Places
-
-    from sqlext_planner.errors import Locate
 
 
 _Kept = TypeVar("_Kept")
@@ -100,7 +98,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class PhysicalPlan(TreeNode):
+class PhysicalPlan(PlanNode):
     """A physical operator; frozen, its children are the fields that hold physical plans.
 
     `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it. `rivals` are the ways
@@ -124,26 +122,18 @@ class PhysicalPlan(TreeNode):
     def child_type(cls) -> type[TreeNode]:
         return PhysicalPlan
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        """The node's columns, in order; no column occurs twice."""
-        raise NotImplementedError(type(self).__name__)
-
-    @cached_property
-    def output_columns(self) -> tuple[Column, ...]:
-        return tuple(item.column for item in self.output)
-
     @property
     def frame_columns(self) -> tuple[str, ...]:
         """The names of the DataFrame's columns: `Column.spark_name` of every output field, in order."""
         return tuple(column.spark_name for column in self.output_columns)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        """A lazy DataFrame whose columns are `frame_columns`.
+        """A lazy DataFrame whose columns are `frame_columns`; its only child's, if the class says nothing.
 
         Call it through `execute_cached`, also for children.
         """
-        raise NotImplementedError(type(self).__name__)
+        (child,) = self.children
+        return execute_cached(child, context)
 
     def shown_relation(self) -> tuple[str, str] | None:
         """The relation that the node brings in, and the name that the user knows: a table without an alias that the
@@ -201,6 +191,9 @@ class NodeExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.node.output
+
+    def label(self) -> str:
+        return f"{self.node_name()}{self.node.label().removeprefix(self.node.node_name())}"
 
     def expressions(self) -> Iterator[Expression]:
         for item in self.node.expressions():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import TableInfo
@@ -46,14 +45,12 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
     tried,
 )
-from sqlext_planner.spark.future_rows import bounded_future
+from sqlext_planner.spark.streams import bounded_future
 from sqlext_planner.spark.tables import referenced_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, GroupedData
-
-    from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial
 
 
 #: The DataFrame API's names for the kinds of joins.
@@ -72,10 +69,6 @@ class Given(LogicalPlan):
     """Stands for the rows of a physical plan, in a logical node that a strategy makes."""
 
     fields: tuple[Field, ...]
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
 
 
 @dataclass(frozen=True)
@@ -142,21 +135,72 @@ def filtered_by_spark(condition: Expression | None, child: PhysicalPlan) -> Phys
     return child if condition is None else by_spark(lambda given: Filter(condition, given), child)
 
 
-@singledispatch
-def frame_of(node: Any, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
+#: The nodes of the relational core.
+SPARK_NODES = (
+    Scan,
+    SparkRelation,
+    Values,
+    Filter,
+    Project,
+    Window,
+    Sort,
+    Limit,
+    Distinct,
+    SubqueryAlias,
+    Output,
+    Hint,
+    Join,
+    SetOperation,
+    Aggregate,
+)
+
+
+def frame_of(node: LogicalPlan, frames: Sequence[DataFrame], context: ExecutionContext) -> DataFrame:
     """The DataFrame of a node over those of its children. Raises InternalError for a node that is not Spark's."""
+    match node:
+        case Scan() | SparkRelation() | Values():
+            return _leaf(node, frames, context)
+        case Join() | SetOperation():
+            return _joined(node, *frames)
+    (frame,) = frames
+    match node:
+        case Filter(condition):
+            return frame.filter(spark_column(condition))
+        case Project(items):  # one JVM call for all items: 280 of them took 0.6 s one by one
+            return frame.selectExpr(*(item.sql() for item in items))
+        case Window(items):
+            return frame.select(*_columns(frame.columns), *map(spark_item, items))
+        case Sort(keys):  # a constant key orders nothing and is left out (Spark would read 1 as a position)
+            columns = [_sort_column(key) for key in keys if not isinstance(key.expression, Literal)]
+            return frame.orderBy(*columns) if columns else frame
+        case Limit(count, offset):
+            rest = frame.offset(offset) if offset else frame
+            return rest if count is None else rest.limit(count)
+        case Distinct():
+            return frame.distinct()
+        case SubqueryAlias():
+            return frame.toDF(*_names(node))
+        case Output(names):
+            return frame.toDF(*names)
+        case Hint(name, parameters):  # Spark warns about a hint that it does not know, as for plain SQL
+            return frame.hint(name, *(int(p.text) if isinstance(p, Literal) else spark_column(p) for p in parameters))
+        case Aggregate(items=items):
+            return without_grouping_columns(_grouped(node, frame).agg(*map(spark_item, items)), _names(node))
     raise InternalError(f"{node.node_name()} has no DataFrame")
 
 
-@frame_of.register(Scan)
-def _scan(node: Scan, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    name = node.table if "`" in node.table else ".".join(quoted(part) for part in node.table.split("."))
-    items = [f"{quoted(c.name)} AS {quoted(c.spark_name)}" for c in node.output_columns]
-    return _in_time(referenced_table(context.spark, name), context).selectExpr(*items)
-
-
-@frame_of.register(SparkRelation)
-def _spark_relation(node: SparkRelation, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
+def _leaf(node: Scan | SparkRelation | Values, frames: Sequence[DataFrame], context: ExecutionContext) -> DataFrame:
+    """Rows that Spark reads or makes; a stream without those that sqlext.stream.future leaves out."""
+    match node:
+        case Scan(table):
+            name = table if "`" in table else ".".join(quoted(part) for part in table.split("."))
+            items = [f"{quoted(c.name)} AS {quoted(c.spark_name)}" for c in node.output_columns]
+            return _in_time(referenced_table(context.spark, name), context).selectExpr(*items)
+        case Values(rows, fields):
+            if not fields:  # the one row of a SELECT without FROM
+                return context.spark.range(len(rows)).select()
+            values = ", ".join(f"({', '.join(value.sql() for value in row)})" for row in rows)
+            return context.spark.sql(f"SELECT * FROM VALUES {values}").toDF(*_names(node))
     if not node.inputs:
         return _in_time(context.spark.sql(node.sql), context).toDF(*_names(node))
     text = node.sql.replace("{", "{{").replace("}", "}}")
@@ -168,95 +212,19 @@ def _spark_relation(node: SparkRelation, frames: list[DataFrame], context: Execu
 
 
 def _in_time(frame: DataFrame, context: ExecutionContext) -> DataFrame:
-    """A stream without the rows that sqlext.stream.future leaves out."""
     keeps = context.config.stream_future == "keep" or not frame.isStreaming
     return frame if keeps else bounded_future(frame, context.config)
 
 
-@frame_of.register(Values)
-def _values(node: Values, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    if not node.fields:  # the one row of a SELECT without FROM
-        return context.spark.range(len(node.rows)).select()
-    rows = ", ".join(f"({', '.join(value.sql() for value in row)})" for row in node.rows)
-    return context.spark.sql(f"SELECT * FROM VALUES {rows}").toDF(*_names(node))
-
-
-@frame_of.register(Filter)
-def _filter(node: Filter, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    return frames[0].filter(spark_column(node.condition))
-
-
-@frame_of.register(Project)
-def _project(node: Project, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    # One JVM call for all items: 280 of them took 0.6 s one by one.
-    return frames[0].selectExpr(*(item.sql() for item in node.items))
-
-
-@frame_of.register(Window)
-def _window(node: Window, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    from pyspark.sql.functions import col
-
-    kept = [col(quoted(name)) for name in frames[0].columns]
-    return frames[0].select(*kept, *map(spark_item, node.items))
-
-
-@frame_of.register(Sort)
-def _sort(node: Sort, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    """A constant key orders nothing and is left out (Spark would read 1 as a position)."""
-    keys = [_sort_column(key) for key in node.keys if not isinstance(key.expression, Literal)]
-    return frames[0].orderBy(*keys) if keys else frames[0]
-
-
-def _sort_column(key: SortKey) -> SparkColumn:
-    column = spark_column(key.expression)
-    if key.descending:
-        return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
-    return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
-
-
-@frame_of.register(Limit)
-def _limit(node: Limit, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    frame = frames[0].offset(node.offset) if node.offset else frames[0]
-    return frame if node.count is None else frame.limit(node.count)
-
-
-@frame_of.register(Distinct)
-def _distinct(node: Distinct, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    return frames[0].distinct()
-
-
-@frame_of.register(SubqueryAlias)
-def _alias(node: SubqueryAlias, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    return frames[0].toDF(*_names(node))
-
-
-@frame_of.register(Output)
-def _output(node: Output, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    return frames[0].toDF(*node.names)
-
-
-@frame_of.register(Hint)
-def _hint(node: Hint, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    """Spark warns about a hint that it does not know, as for plain SQL."""
-    values = [int(p.text) if isinstance(p, Literal) else spark_column(p) for p in node.parameters]
-    return frames[0].hint(node.name, *values)
-
-
-@frame_of.register(Join)
-def _join(node: Join, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    """The condition names columns uniquely, even if both sides read one table."""
+def _joined(node: Join | SetOperation, left: DataFrame, right: DataFrame) -> DataFrame:
+    """Two inputs as one. A join's condition names columns uniquely, even if both sides read one table."""
     from pyspark.sql.functions import lit
 
-    left, right = frames
-    if node.kind == "cross" or (node.kind == "inner" and node.condition is None):
-        return left.crossJoin(right)
-    on = lit(True) if node.condition is None else spark_column(node.condition)
-    return left.join(right, on, SPARK_JOINS[node.kind])
-
-
-@frame_of.register(SetOperation)
-def _set_operation(node: SetOperation, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    left, right = frames
+    if isinstance(node, Join):
+        if node.kind == "cross" or (node.kind == "inner" and node.condition is None):
+            return left.crossJoin(right)
+        on = lit(True) if node.condition is None else spark_column(node.condition)
+        return left.join(right, on, SPARK_JOINS[node.kind])
     if node.kind == "union":
         frame = left.union(right) if node.all else left.union(right).distinct()
     elif node.kind == "intersect":
@@ -266,9 +234,11 @@ def _set_operation(node: SetOperation, frames: list[DataFrame], context: Executi
     return frame.toDF(*_names(node))
 
 
-@frame_of.register(Aggregate)
-def _aggregate(node: Aggregate, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    return without_grouping_columns(_grouped(node, frames[0]).agg(*map(spark_item, node.items)), _names(node))
+def _sort_column(key: SortKey) -> SparkColumn:
+    column = spark_column(key.expression)
+    if key.descending:
+        return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
 
 
 def _grouped(node: Aggregate, frame: DataFrame) -> GroupedData:
@@ -285,13 +255,17 @@ def without_grouping_columns(frame: DataFrame, names: Sequence[str]) -> DataFram
     Spark puts the keys before the items, unless spark.sql.retainGroupColumns is false; a key may have the name of an
     item, so the columns are told apart by position.
     """
-    from pyspark.sql.functions import col
-
     extra = len(frame.columns) - len(names)
     if not extra:
         return frame
     hidden = [f"__sqlext_key_{i}" for i in range(extra)]
-    return frame.toDF(*hidden, *names).select(*(col(quoted(name)) for name in names))
+    return frame.toDF(*hidden, *names).select(*_columns(names))
+
+
+def _columns(names: Sequence[str]) -> list[SparkColumn]:
+    from pyspark.sql.functions import col
+
+    return [col(quoted(name)) for name in names]
 
 
 def spark_item(item: NamedExpr) -> SparkColumn:

@@ -23,11 +23,7 @@ _HELP = (
 
 def streams_of(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     """The streams that a plan reads, those of subqueries in its expressions included."""
-    stack = [plan]
-    while stack:
-        top = stack.pop()
-        yield from (node for node in top.walk() if node.is_stream)
-        stack.extend(item.plan for item in own_subqueries(top))
+    return (node for below in _plans(plan) for node in below.walk() if node.is_stream)
 
 
 def stream_spans(plans: Iterable[LogicalPlan]) -> tuple[Span | None, ...]:

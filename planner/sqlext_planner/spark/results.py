@@ -1,9 +1,14 @@
-"""The rows of a DataFrame as text that streams: the first of it comes before the last row is computed.
+"""The rows of a DataFrame as text that streams, or as one Parquet file.
 
-Spark itself offers an iterator over partitions, each computed and held as a whole, one job after the other, or all rows
-at once. Here one job computes all partitions, and its tasks send their text to this process over connections of their
-own. The text of the first unfinished partition goes on to the reader as it comes. That of later ones waits in files,
-so that no task waits; if too much waits there, their tasks do. This process needs the same memory for any result.
+Of the text, the first of it comes before the last row is computed. Spark itself offers an iterator over partitions,
+each computed and held as a whole, one job after the other, or all rows at once. Here one job computes all partitions,
+and its tasks send their text to this process over connections of their own. The text of the first unfinished partition
+goes on to the reader as it comes. That of later ones waits in files, so that no task waits; if too much waits there,
+their tasks do. This process needs the same memory for any result.
+
+Parquet is written by Spark, a file for each partition. Their row groups are then copied into one file as they are, by
+Parquet's own writer: nothing is decoded again, so the file holds what Spark wrote, types and statistics included, in
+the order of the rows.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import selectors
+import shutil
 import socket
 import tempfile
 import threading
@@ -20,6 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import ConfigurationError
@@ -27,7 +34,8 @@ from sqlext_planner.spark.versions import arrow_table, to_arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
 
 #: What the text is: csv, a line a row; lines, a JSON object a line; array, a JSON object with a comma before it.
 Layout = Literal["csv", "lines", "array"]
@@ -342,3 +350,49 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
             return None
         filled += got
     return bytes(received)
+
+
+def write_one_parquet(frame: DataFrame, folder: Path) -> Path:
+    """Write the rows below `folder`, an empty folder of this machine; returns the file."""
+    parts = folder / "parts"
+    frame.write.parquet(_location(parts))
+    files = sorted(parts.glob("part-*.parquet"))
+    if len(files) == 1:
+        return files[0]
+    joined = folder / "joined.parquet"
+    _joined_files(frame.sparkSession, files, joined)
+    shutil.rmtree(parts)
+    return joined
+
+
+def _joined_files(spark: SparkSession, files: list[Path], joined: Path) -> None:
+    """One file with the row groups of all; the schema and the metadata are those of the first."""
+    jvm: Any = spark._jvm
+    hadoop = jvm.org.apache.parquet.hadoop
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+
+    def opened(kind: Any, path: Path) -> Any:
+        return kind.fromPath(jvm.org.apache.hadoop.fs.Path(_location(path)), conf)
+
+    inputs = [opened(hadoop.util.HadoopInputFile, path) for path in files]
+    reader = hadoop.ParquetFileReader.open(inputs[0])
+    try:
+        metadata = reader.getFooter().getFileMetaData()
+    finally:
+        reader.close()
+    writer = hadoop.ParquetFileWriter(
+        opened(hadoop.util.HadoopOutputFile, joined),
+        metadata.getSchema(),
+        hadoop.ParquetFileWriter.Mode.CREATE,
+        hadoop.ParquetWriter.DEFAULT_BLOCK_SIZE,
+        hadoop.ParquetWriter.MAX_PADDING_SIZE_DEFAULT,
+    )
+    writer.start()
+    for one in inputs:
+        writer.appendFile(one)
+    writer.end(metadata.getKeyValueMetaData())
+
+
+def _location(path: Path) -> str:
+    """For Hadoop's Path, which takes blanks and percent signs as they are."""
+    return f"file://{path.resolve()}"

@@ -24,7 +24,7 @@ from sqlext_planner.spark.session import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlext_operators.exchange.parquet_scan import PartitionValue, Source
+    from sqlext_operators.exchange.parquet_scan import PartitionValue, ScanComparison, Source
 
     #: The paths of a partition's files (None: on another machine), and its values (None: of another type).
     Directory = tuple[list[str | None], tuple[PartitionValue, ...] | None]
@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 
 #: The driver reads the footers, at about 1 ms a file.
 MOST_FILES = 500
-
-
-@dataclass(frozen=True)
-class ScannedFilter:
-    """`column op value`, or `column is not null`."""
-
-    column: str
-    op: str
-    value: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class PlainScan:
 
     paths: tuple[str, ...]
     columns: tuple[Source, ...]
-    filters: tuple[ScannedFilter, ...]
+    filters: tuple[ScanComparison, ...]
     partitions: tuple[tuple[PartitionValue, ...], ...] = ()
 
 
@@ -180,16 +171,12 @@ def _relation_scan(plan: Any, conditions: Sequence[Any]) -> PlainScan | None:
     if not is_file_index(relation.location()) or not set(options.split("\0")) <= {"", *_PLAIN_OPTIONS}:
         return None
     fields = texts_of(relation.partitionSchema().fieldNames())
-    listed = _listed(relation, conditions) if fields else _unpartitioned(relation.location())
+    listed = _listed(relation, conditions) if fields else dict.fromkeys(local_paths(relation.location()) or (), ())
     columns = tuple(texts_of(plan.schema().fieldNames()))
     if not listed or not set(columns) <= {*fields, *texts_of(relation.dataSchema().fieldNames())}:
         return None
     sources = [Partition(name, fields.index(name)) if name in fields else name for name in columns]
     return PlainScan(tuple(listed), tuple(sources), (), tuple(listed.values()) if fields else ())
-
-
-def _unpartitioned(location: Any) -> dict[str, tuple[PartitionValue, ...]]:
-    return dict.fromkeys(local_paths(location) or (), ())
 
 
 def is_file_index(location: Any) -> bool:
@@ -309,12 +296,14 @@ _COMPARISONS = {
 _COMPARED_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 
 
-def _filter_of(condition: Any, names: Mapping[int | None, Source]) -> ScannedFilter | None:
+def _filter_of(condition: Any, names: Mapping[int | None, Source]) -> ScanComparison | None:
     """A condition as comparison of a column with an integer or (binary-ordered) string literal; None for any other."""
+    from sqlext_operators.exchange.parquet_scan import ScanComparison
+
     kind = class_name(condition)
     if kind == "IsNotNull":
         column = names.get(column_id(condition.child()))
-        return ScannedFilter(column, "is not null") if isinstance(column, str) else None
+        return ScanComparison(column, "is not null") if isinstance(column, str) else None
     if kind not in _COMPARISONS:
         return None
     sides = (condition.left(), condition.right())
@@ -330,4 +319,4 @@ def _filter_of(condition: Any, names: Mapping[int | None, Source]) -> ScannedFil
     value = literal.value()
     if value is None:
         return None
-    return ScannedFilter(column, _COMPARISONS[kind][literal_first], value if isinstance(value, int) else str(value))
+    return ScanComparison(column, _COMPARISONS[kind][literal_first], value if isinstance(value, int) else str(value))

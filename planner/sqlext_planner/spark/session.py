@@ -14,7 +14,6 @@ from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.spark.versions import (
     all_settings,
     check_pyspark,
-    from_arrow_type,
     pyspark_version,
     to_arrow_type,
 )
@@ -136,11 +135,6 @@ def arrow_type(kind: DataType) -> pa.DataType | None:
         return to_arrow_type(kind)
     except (PySparkException, ValueError):  # ValueError: array(), an array of void that holds no NULL
         return None
-
-
-def spark_type(kind: pa.DataType) -> DataType:
-    """The Spark type of an Arrow column that Python gives back."""
-    return from_arrow_type(kind)
 
 
 def is_remote(spark: SparkSession) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -179,21 +180,26 @@ def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
 
     Spark compares the files' names when it plans the scan, which then has no tasks.
     """
-    from sqlext_operators.errors import MARK, marked
-    from sqlext_operators.exchange.source_files import AGAIN
-
     listed = list(relation.relation().location().inputFiles())
     listed += ["file:/" + uri.removeprefix("file:///") for uri in listed if uri.startswith("file:///")]
     rows = frame_of_plan(spark, relation)
     path = "_metadata.file_path"
     if any(name.lower() == "_metadata" for name in rows.columns):  # a column of the data hides Spark's
         rows, path = rows.select(metadata_column(rows, "_metadata").getField("file_path").alias("path")), "path"
-    told = "a file was added to a table of the statement after it was planned"
-    mark = f"{MARK} {marked('ConfigurationError', 'changed-file', told, AGAIN, None)}"
     known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")
-    after = _text_literal(f"' was added to its table after the statement was planned\n{mark}")
-    error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {after}))"
+    error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {_added_file()}))"
     return rows.where(f"instr({known}, concat({line}, {path}, {line})) = 0"), f"{error} AS error"
+
+
+@cache
+def _added_file() -> str:
+    """A literal: how an error about a new file goes on behind its name."""
+    from sqlext_operators.errors import MARK, marked
+    from sqlext_operators.exchange.source_files import AGAIN
+
+    message = "a file was added to a table of the statement after it was planned"
+    mark = f"{MARK} {marked('ConfigurationError', 'changed-file', message, AGAIN, None)}"
+    return _text_literal(f"' was added to its table after the statement was planned\n{mark}")
 
 
 def _text_literal(text: str) -> str:

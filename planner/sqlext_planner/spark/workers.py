@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner import __version__
-from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, UnsupportedError
-from sqlext_planner.pages import page
+from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, UnsupportedError, page
 from sqlext_planner.spark.session import REMOTE_BYTES, java_version
 from sqlext_planner.spark.versions import CONVERTING, checkpoint_error, java_error, worker_spark
 
@@ -44,16 +43,7 @@ BatchFunction = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"
 def worker_function(entry: Entry, also: tuple[str, ...] = ()) -> BatchFunction:
     """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
     index and batches. Workers must have the modules `also`, too."""
-    load = _loading(entry, also)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task, context = load(), TaskContext.get()
-        found: Iterator[pa.RecordBatch] = task(context.partitionId() if context is not None else 0, batches)
-        return found
-
-    return run
+    return _running(_loading(entry, also), lambda context: ())
 
 
 def property_function(
@@ -61,17 +51,7 @@ def property_function(
 ) -> BatchFunction:
     """Like `worker_function`, for an entry point whose first argument is a property of the query
     (`query_properties`), or None where it has none."""
-    load = _loading(entry)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task, context = load(), TaskContext.get()
-        assert context is not None
-        found: Iterator[pa.RecordBatch] = task(context.getLocalProperty(name), context.partitionId(), batches)
-        return found
-
-    return run
+    return _running(_loading(entry), lambda context: (context.getLocalProperty(name),))
 
 
 def broadcast_function(
@@ -92,14 +72,18 @@ def broadcast_function(
         )
     shared = context.broadcast(data) if context is not None else None
     held = data if shared is None else b""
-    load = _loading(entry)
+    return _running(_loading(entry), lambda context: (held if shared is None else shared.value,))
+
+
+def _running(load: Callable[[], Callable[..., Any]], first: Callable[[Any], tuple[Any, ...]]) -> BatchFunction:
+    """Calls the entry point with what `first` makes of the task's context, the partition's index and batches."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         task, context = load(), TaskContext.get()
-        given = held if shared is None else shared.value
-        found: Iterator[pa.RecordBatch] = task(given, context.partitionId() if context is not None else 0, batches)
+        index = context.partitionId() if context is not None else 0
+        found: Iterator[pa.RecordBatch] = task(*first(context), index, batches)
         return found
 
     return run
@@ -232,11 +216,9 @@ def worker_error(text: str) -> ConfigurationError | None:
     """The error about a worker's packages or its Python in the text of Spark's exception, with what to do; None for
     any other text."""
     marked = re.search(re.escape(WORKER_MARK) + r" (\w+): ([^\r\n]+)", text)
-    return (
-        None
-        if marked is None
-        else ConfigurationError(marked[2].strip(), condition="worker-packages", help=_remedy(marked[1]))
-    )
+    if marked is None:
+        return None
+    return ConfigurationError(marked[2].strip(), condition="worker-packages", help=_remedy(marked[1]))
 
 
 _REMEDIES = {

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.base_tables import base_table
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
+from sqlext_planner.relational.plan_patterns import base_table
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:

@@ -11,15 +11,13 @@ from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import reads_only
-from sqlext_planner.periods.shifts import distance
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts, reads_only
+from sqlext_planner.periods.types import distance
 from sqlext_planner.relational.logical_plan import Field, relation_name
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import stream_spans
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
-from sqlext_planner.umjoin.execute.keys import equality
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.execute.stream_execution import (
     ColumnBound,
@@ -28,7 +26,7 @@ from sqlext_planner.umjoin.execute.stream_execution import (
     member_columns,
     time_column,
 )
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, equality
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing

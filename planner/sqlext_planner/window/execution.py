@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+
+from sqlext_planner.exchange.partitioning.choice import Demand, PartitionedExec, Partitioning, choose_partitioning
+from sqlext_planner.exchange.partitioning.loads import SampledInput
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, ShownCall
-from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, Rival, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.scatter import Router
-    from sqlext_operators.window.spec import WindowUnionSpec
 
     from sqlext_planner.catalog import Catalog
     from sqlext_planner.config import Config
     from sqlext_planner.exchange.driver import Wire
-    from sqlext_planner.exchange.partitioning.choice import Demand, Partitioning
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
 
 
 @dataclass(frozen=True)
-class WindowUnionExec(NodeExec):
+class WindowUnionExec(PartitionedExec, NodeExec):
     """Computes the windows of a WindowUnion node.
 
     Every input is cut into Arrow blocks by the hash of its partition keys (or read from Parquet by the scatter
@@ -33,7 +34,6 @@ class WindowUnionExec(NodeExec):
     """
 
     node: WindowUnion
-    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
@@ -73,17 +73,11 @@ class WindowUnionExec(NodeExec):
         ]
         return ship(shipments, context, None if partitioning is None else partitioning.planned)
 
-    def choices(self) -> dict[str, tuple[Rival, ...]]:
-        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
-
     def details(self) -> dict[str, Any]:
-        found = super().details() | ({} if self.partitioning is None else self.partitioning.lines)
+        found = super().details()
         if self.partitioning is None and not any(key.references for key in self.node.partition_by):
             found["one group"] = "no key tells rows apart: one task computes all of them"
         return found
-
-    def label(self) -> str:
-        return f"{type(self).__name__}{self.node.label().removeprefix('WindowUnion')}"
 
 
 ANSI = "spark.sql.ansi.enabled"
@@ -94,8 +88,6 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that the windows do not allow.
     """
-    from sqlext_planner.exchange.partitioning.choice import choose_partitioning
-
     return choose_partitioning(_inputs(node), window_demand(node), catalog, config, node.partitioner)
 
 
@@ -116,9 +108,6 @@ def window_placing(node: WindowUnion, config: Config) -> StreamPlacing | None:
 def window_demand(node: WindowUnion) -> Demand:
     """What FROM rows need: rows in the reach of all windows, and other FROM rows if a window shows them."""
     from sqlext_operators.window.reach import time_reach
-    from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
-
-    from sqlext_planner.exchange.partitioning.choice import Demand
 
     order = _order(node)
     windows = tuple(
@@ -140,8 +129,6 @@ def window_demand(node: WindowUnion) -> Demand:
 
 
 def _inputs(node: WindowUnion) -> list[SampledInput]:
-    from sqlext_planner.exchange.partitioning.samples import SampledInput
-
     order = _order(node)
     wanted = (*node.partition_by, *(() if order is None else (order,)))
     dtypes = tuple(_dtype(node, item) for item in wanted)

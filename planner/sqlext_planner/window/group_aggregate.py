@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
-from sqlext_planner.exchange.driver import memory_bytes
-from sqlext_planner.exchange.wire import BY_BYTES, YEAR_MONTH, WireColumns, as_months, shippable
-from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
-from sqlext_planner.expressions.patterns import is_exact, is_movable, reads_only
+from sqlext_planner.errors import InternalError, Span
+from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
+from sqlext_planner.exchange.wire import WireColumns, as_months, check_key, shippable
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall, is_exact, is_movable, reads_only
 from sqlext_planner.relational.logical_plan import (
     Built,
     Field,
@@ -155,7 +152,7 @@ class GroupInputs:
         places = _places(node, calls)
         kinds = {name: shippable(item, places.get(name)) for name, item in fields.items()}
         for key, name in zip(node.keys, keys, strict=True):
-            _check_key(key.expression, places.get(name), types[name], kinds[name])
+            check_key(key.expression, types[name], kinds[name], places.get(name), grouped=True)
         results = [
             StructField(call.output, result_type(logical, call, kinds, types)) for logical, call in calls.items()
         ]
@@ -213,27 +210,6 @@ def _places(node: GroupAggregate, calls: dict[WindowCall, Call]) -> dict[str, Sp
     return places
 
 
-def _check_key(expression: Expression, span: Span | None, kind: DataType, arrow: pa.DataType) -> None:
-    """Raises AnalysisError for a key without an equality, UnsupportedError for a collation."""
-    from sqlext_operators.columns.keys import is_key_type
-
-    name = kind.simpleString()
-    if "collate" in name.lower():
-        raise UnsupportedError(
-            f"GROUP BY does not take a string with a collation beside a sqlext function: {expression} is {name}",
-            condition="key-type",
-            span=expression.span or span,
-            help=f"in a subquery, {BY_BYTES}",
-        )
-    if arrow != YEAR_MONTH and not is_key_type(arrow):
-        raise AnalysisError(
-            f"GROUP BY does not take {name} beside a sqlext function: {expression}",
-            condition="key-type",
-            span=expression.span or span,
-            help="group by its fields, or cast it to string",
-        )
-
-
 @dataclass(frozen=True)
 class GroupAggregateExec(NodeExec):
     """Computes a GroupAggregate node.
@@ -260,8 +236,6 @@ class GroupAggregateExec(NodeExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key or argument types that do not fit, UnsupportedError for a column that Spark
         cannot hand to Python, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.exchange.driver import Shipment, ship
-
         inputs = GroupInputs.of(self.node, execute_cached(self.inputs[0], context))
         wire = ship([Shipment(0, inputs.frame, inputs.keys)], context)
         rows = wire.run(inputs.operator(context.config), inputs.result_schema, wire.sizes[0])
@@ -300,6 +274,3 @@ class GroupAggregateExec(NodeExec):
             return value
         empty, dtype = inputs.empty_result(call.column.spark_name)
         return when(count(lit(1)) == 0, lit(empty).cast(dtype)).otherwise(value)
-
-    def label(self) -> str:
-        return f"GroupAggregateExec{self.node.label().removeprefix('GroupAggregate')}"

@@ -8,11 +8,13 @@ The rules are those of docs/reference/windows.md, sections 1 and 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlext_operators.window.functions import FunctionTypeError, check_filter, lookup
+from sqlext_operators.window.functions.types import is_scalar
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 from sqlext_planner.config import Config
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from sqlext_operators.sequences.sequence import FurtherKey
     from sqlext_operators.window.operator import WindowOperatorSpec
 
-    from sqlext_planner.relational.nodes import SortKey
     from sqlext_planner.window.execution import WindowUnionExec
 
 
@@ -72,12 +73,15 @@ class WindowInputs:
 
         Raises AnalysisError or UnsupportedError, which point at the text.
         """
+        from sqlext_operators.sequences.sequence import FurtherKey
+
         node = planned.node
         wire = WireColumns()
         keys = tuple(wire.name(expression) for expression in node.partition_by)
-        order = wire.name(node.order_by) if node.order_by is not None and not _is_constant(node.order_by) else None
+        is_ordered = node.order_by is not None and not isinstance(node.order_by, Literal)  # a constant orders nothing
+        order = wire.name(node.order_by) if node.order_by is not None and is_ordered else None
         further = tuple((key, wire.name(key.expression)) for key in node.further)
-        calls = wire_calls(node, wire)
+        calls = {call: call.shipped(wire.name) for group in node.windows for call in group.calls}
         payload = tuple(item.column for item in node.payload_fields)
         source = frames[0]
         names = [column.spark_name for column in node.source.output_columns]
@@ -111,26 +115,26 @@ class WindowInputs:
             tie.spark_name if tie is not None else None,
             _result_schema(shipped[0].schema, payload, calls, kinds),
             tuple(f"{name} = {expression.sql()}" for expression, name in wire.computed.items()),
-            _further_keys(further),
+            tuple(FurtherKey(name, key.descending, key.nulls_first) for key, name in further),
         )
 
     def operator(self, config: Config, *, ansi: bool) -> WindowOperatorSpec:
         """What a worker does with a partition."""
-        from dataclasses import replace
+        from sqlext_operators.sequences.sequence import SequenceSpec
+        from sqlext_operators.window.operator import WindowOperatorSpec
 
-        found = operator_spec(replace(self.spec, ansi=ansi), self.tie_order, len(self.frames), config)
-        return replace(found, sequence=replace(found.sequence, further=self.further)) if self.further else found
-
-
-def _further_keys(keys: Sequence[tuple[SortKey, str]]) -> tuple[FurtherKey, ...]:
-    from sqlext_operators.sequences.sequence import FurtherKey
-
-    return tuple(FurtherKey(name, key.descending, key.nulls_first) for key, name in keys)
-
-
-def wire_calls(node: WindowUnion, wire: WireColumns) -> dict[WindowCall, Call]:
-    """Each call of a node, over the columns on the wire."""
-    return {call: call.shipped(wire.name) for group in node.windows for call in group.calls}
+        args = dict.fromkeys(arg for window in self.spec.windows for call in window.calls for arg in call.args)
+        sequence = SequenceSpec(
+            keys=self.spec.keys,
+            order=self.spec.order,
+            args=tuple(args),
+            payload=self.spec.payload,
+            tie_order=self.tie_order,
+            memory_bytes=memory_bytes(config),
+            piece_rows=config.max_piece_rows,
+            further=self.further,
+        )
+        return WindowOperatorSpec(sequence, replace(self.spec, ansi=ansi), len(self.frames), config.output_batch_rows)
 
 
 def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: str | None) -> tuple[Window, ...]:
@@ -143,29 +147,6 @@ def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: s
         )
         for group in node.windows
     )
-
-
-def operator_spec(spec: WindowUnionSpec, tie_order: str | None, inputs: int, config: Config) -> WindowOperatorSpec:
-    """The operator of a specification over so many inputs."""
-    from sqlext_operators.sequences.sequence import SequenceSpec
-    from sqlext_operators.window.operator import WindowOperatorSpec
-
-    args = dict.fromkeys(arg for window in spec.windows for call in window.calls for arg in call.args)
-    sequence = SequenceSpec(
-        keys=spec.keys,
-        order=spec.order,
-        args=tuple(args),
-        payload=spec.payload,
-        tie_order=tie_order,
-        memory_bytes=memory_bytes(config),
-        piece_rows=config.max_piece_rows,
-    )
-    return WindowOperatorSpec(sequence, spec, inputs, config.output_batch_rows)
-
-
-def _is_constant(expression: Expression) -> bool:
-    """ORDER BY a constant orders nothing."""
-    return isinstance(expression, Literal)
 
 
 def _places(calls: dict[WindowCall, Call]) -> dict[str | None, Span | None]:
@@ -208,8 +189,6 @@ def check_further(key: SortKey, kind: DataType, arrow: pa.DataType) -> None:
 
     Raises AnalysisError for another type, UnsupportedError for a collation.
     """
-    from sqlext_operators.window.functions.types import is_scalar
-
     name = kind.simpleString()
     if "collate" in name.lower():
         raise UnsupportedError(
@@ -233,8 +212,6 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
     Raises AnalysisError if the function does not take its arguments, UnsupportedError if it puts a year-month
     interval into a list, InternalError if there is no such function.
     """
-    from sqlext_operators.window.functions import FunctionTypeError, check_filter, lookup
-
     function = lookup(call.function)
     if function is None:
         raise InternalError(f"there is no window function {call.function}")
@@ -281,6 +258,7 @@ def union_columns(
     """
     from pyspark.sql.functions import col, lit
 
+    ansi = str(frame.sparkSession.conf.get("spark.sql.ansi.enabled")).lower() == "true"
     wanted = source_frame.schema.fields
     columns = []
     for place, (item, name) in enumerate(zip(wanted, names, strict=True)):
@@ -290,13 +268,14 @@ def union_columns(
         ours, theirs = source.output_columns[place], union.output_columns[place]
         kind = frame.schema.fields[place].dataType
         column = col(quoted(frame.columns[place]))
-        same = kind.simpleString() == item.dataType.simpleString()
-        if not same and (_widens(kind, item.dataType, frame) or _fits(_constant_of(union, theirs), item.dataType)):
+        given, needed = kind.simpleString(), item.dataType.simpleString()
+        same, widens = given == needed, union_type(given, needed, ansi=ansi) == needed
+        if not same and (widens or _fits(_constant_of(union, theirs), item.dataType)):
             column, same = column.cast(item.dataType), True
         if not same or ours.name.lower() != theirs.name.lower():
             raise AnalysisError(
-                f"UNION source {number + 1} has {theirs.name} {kind.simpleString()} as column {place + 1}, "
-                f"where FROM has {ours.name} {item.dataType.simpleString()}",
+                f"UNION source {number + 1} has {theirs.name} {given} as column {place + 1}, "
+                f"where FROM has {ours.name} {needed}",
                 condition="union-columns",
                 span=span,
                 help="a UNION source must have FROM's columns: same number, order, names and types; "
@@ -304,12 +283,6 @@ def union_columns(
             )
         columns.append(column.alias(name))
     return frame.select(*columns)
-
-
-def _widens(kind: DataType, wanted: DataType, frame: DataFrame) -> bool:
-    """Whether Spark's UNION of the two types has the second."""
-    ansi = str(frame.sparkSession.conf.get("spark.sql.ansi.enabled")).lower() == "true"
-    return union_type(kind.simpleString(), wanted.simpleString(), ansi=ansi) == wanted.simpleString()
 
 
 def _constant_of(plan: PhysicalPlan, column: Column) -> Expression | None:

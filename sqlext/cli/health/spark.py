@@ -11,8 +11,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.exchange.stream_settings import check_settings
 from sqlext_planner.spark.session import cores, is_remote
+from sqlext_planner.spark.streams import check_settings
 from sqlext_planner.spark.versions import arrow_table
 from sqlext_planner.spark.workers import FOR_STREAMS, check_workers
 

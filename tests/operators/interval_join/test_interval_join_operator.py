@@ -18,11 +18,11 @@ from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import Part, PlacedRows
 from sqlext_operators.exchange.placement import KeyPlace, Placement
-from sqlext_operators.interval_join.operator import IntervalBroadcastSpec, IntervalOperatorSpec, broadcast_interval_join
+from sqlext_operators.interval_join.operator import IntervalOperatorSpec, broadcast_interval_join
 from sqlext_operators.interval_join.output import MOST_ROWS, CandidateOutput
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.spec import ROW, IntervalBroadcastSpec, IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.tiles import TILE, TileRouter, Tiles, tile_bounds
 
 from tests.operators.exchange.placements import placements

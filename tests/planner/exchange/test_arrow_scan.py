@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, read_task
+from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, ScanComparison, read_task
 from sqlext_planner.exchange.arrow_scan import ArrowScan, plain_files
 from sqlext_planner.exchange.driver import Shipment, ship
 from sqlext_planner.relational.physical_plan import ExecutionContext
-from sqlext_planner.spark.scans import ScannedFilter, plain_parquet_scan
+from sqlext_planner.spark.scans import plain_parquet_scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -217,7 +217,7 @@ def test_views_and_subqueries_are_seen_through(spark: SparkSession, files: str) 
     assert scan is not None
     assert scan.columns == ("id", "small")
     assert {(item.column, item.op, item.value) for item in scan.filters} >= {("id", ">=", 3), ("small", ">", 1)}
-    assert ScannedFilter("id", "is not null") in scan.filters
+    assert ScanComparison("id", "is not null") in scan.filters
 
 
 def test_a_table_of_the_catalog_is_seen_through(spark: SparkSession, files: str) -> None:

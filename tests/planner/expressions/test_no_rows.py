@@ -6,7 +6,7 @@ import pytest
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal
 from sqlext_planner.expressions.typed import NULL
 from sqlext_planner.optimizer.correlation import compares_exactly
-from sqlext_planner.relational.no_rows import at_no_rows, is_strict
+from sqlext_planner.relational.plan_patterns import at_no_rows, is_strict
 
 from tests.planner.plans import written
 

@@ -9,9 +9,10 @@ from itertools import product
 
 import duckdb
 import pytest
-from sqlext_planner.batches import Optimizer
-from sqlext_planner.interval_join.left_to_spark import reason
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.interval_join.rules import reason
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate
 from sqlext_planner.periods.relation_sets import ALLEN
@@ -47,7 +48,7 @@ def optimized(condition: str, join: str = "JOIN") -> tuple[LogicalPlan, LogicalP
     """The plan of a join as it is written, and what the rules make of it."""
     text = f"SELECT a.s, a.e, a.x, b.s AS s2, b.e AS e2, b.x AS x2 FROM a {join} b ON {condition}"
     analyzed = analyze(parse(text), DictCatalog(TABLES))
-    return analyzed.children[0], Optimizer().optimize(analyzed).final.children[0]  # type: ignore[return-value]
+    return analyzed.children[0], RuleExecutor(BATCHES).optimize(analyzed).final.children[0]  # type: ignore[return-value]
 
 
 def _holds_periods(plan: LogicalPlan) -> bool:

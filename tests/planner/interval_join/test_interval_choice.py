@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.wire import Size
+from sqlext_planner.expressions.aggregates import weighted
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.interval_join.choice import broadcast_pays, may_leave
 from sqlext_planner.interval_join.execution import IntervalJoinExec
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.shifts import shifted
+from sqlext_planner.periods.types import shifted
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.strategies import contains_extension, plan_physical
 
@@ -64,7 +65,7 @@ class Sizes:
 
 def plan(sql: str, sizes: Sizes, **settings: str) -> PhysicalPlan:
     config = Config.from_mapping({f"sqlext.intervalJoin.{key}": value for key, value in settings.items()})
-    return plan_physical(Optimizer().optimize(analyze(parse(sql), sizes)).final, config, sizes)
+    return plan_physical(RuleExecutor(BATCHES).optimize(analyze(parse(sql), sizes)).final, config, sizes)
 
 
 def join(on: str, kind: str = "JOIN", hint: str = "") -> str:

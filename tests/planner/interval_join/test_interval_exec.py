@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.interval_join.execution import IntervalJoinExec
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.strategies import plan_physical
 
@@ -115,7 +116,7 @@ def _settings(form: str | dict[str, str]) -> dict[str, str]:
 
 def planned(sql: str, catalog: SparkCatalog, settings: dict[str, str]) -> tuple[PhysicalPlan, Config]:
     config = Config.from_mapping(_settings(settings))
-    trace = Optimizer().optimize(analyze(parse(sql), catalog))
+    trace = RuleExecutor(BATCHES).optimize(analyze(parse(sql), catalog))
     return plan_physical(trace.final, config, catalog), config
 
 

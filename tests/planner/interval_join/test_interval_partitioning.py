@@ -17,21 +17,20 @@ from sqlext_operators.exchange.placed import PlacedRows
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, Kind
 from sqlext_operators.interval_join.tiles import TileRouter, Tiles
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import PARTITIONERS as NAMES
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.choice import Partitioning
-from sqlext_planner.exchange.partitioning.loads import Loads, Sample
+from sqlext_planner.exchange.partitioning.loads import Loads, Sample, with_keys
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
-from sqlext_planner.exchange.partitioning.samples import with_keys
 from sqlext_planner.interval_join.choice import BROADCAST_SIDES
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES
-from sqlext_planner.interval_join.partitioning import Routing, SplitSide
-from sqlext_planner.interval_join.samples import JoinSample, join_demand
-from sqlext_planner.interval_join.tiles import TilePartitioner
+from sqlext_planner.interval_join.partitioning import Routing
+from sqlext_planner.interval_join.tiles import JoinSample, TilePartitioner, join_demand
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.analyzer.queries import analyze
@@ -80,8 +79,8 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
         partitions,
         PartitionerOptions(slots=16),
     )
-    own: dict[str, Partitioner] = {**PARTITIONERS, "time_range": TilePartitioner(sample, partitions)}
-    return own[name].plan(exchange)
+    own: dict[str, Partitioner] = {**PARTITIONERS, "time_range": TilePartitioner(sample, partitions).plan}
+    return own[name](exchange)
 
 
 @pytest.mark.few(2)
@@ -119,7 +118,7 @@ def test_every_partitioner_agrees_with_the_twin(
         return
     assert isinstance(plan, PartitionPlan)
     found = Partitioning(name, PARTITIONS, plan.placement, plan.copies, plan.moved, plan.balance, lines={})
-    routing = Routing.planned(SplitSide(found, owner), PARTITIONS)
+    routing = Routing.planned(found, owner, PARTITIONS)
     routers = [routing.router(spec, side) for side in SIDES]
     seed -= 0 if routing.tiles is not None else seed % 2
     agree(spec, left, right, arrived(spec, left, right, routing.tiles, routers, seed, memory, 64))
@@ -208,7 +207,7 @@ FORCED = {"sqlext.intervalJoin.strategy": "exchange", "sqlext.exchange.partition
 
 def node(sql: str, catalog: FileCatalog, **more: str) -> IntervalJoinExec:
     config = Config.from_mapping(FORCED | {f"sqlext.{key}".replace("_", "."): value for key, value in more.items()})
-    physical = plan_physical(Optimizer().optimize(analyze(parse(sql), catalog)).final, config, catalog)
+    physical = plan_physical(RuleExecutor(BATCHES).optimize(analyze(parse(sql), catalog)).final, config, catalog)
     (found,) = physical.collect(IntervalJoinExec)
     return found
 
@@ -242,7 +241,7 @@ def test_the_side_whose_rows_are_decided_is_owned(catalog: FileCatalog) -> None:
     for kind in ("JOIN", "LEFT JOIN", "RIGHT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"):
         found = node(statement(f"a.k = b.k AND {OVERLAP}", kind, "/*+ PARTITIONER(fragment) */"), catalog)
         assert found.partitioning is not None
-        owners[kind] = found.partitioning.owner
+        owners[kind] = found.owner
     assert owners.pop("JOIN") == "right"  # the larger one
     assert owners.pop("RIGHT JOIN") == "right"
     assert set(owners.values()) == {"left"}
@@ -273,7 +272,7 @@ def test_a_hint_that_cannot_be_followed(catalog: FileCatalog, on: str, kind: str
 def test_a_join_without_keys_has_one_key(catalog: FileCatalog) -> None:
     found = node(statement(OVERLAP, hint="/*+ PARTITIONER(time_range) */"), catalog)
     assert found.partitioning is not None
-    assert found.partitioning.partitioning.placement is None  # tiles in turn
+    assert found.partitioning.placement is None  # tiles in turn
     shown = lines(found)
     assert "max/avg work 8.00" in shown["hash"]
     assert moved(shown["hash"]) == 9_000
@@ -286,7 +285,7 @@ def test_computed_values_are_sampled_when_it_runs(catalog: FileCatalog) -> None:
     on = "a.k = b.k AND PERIOD(a.ts, a.te + a.v) OVERLAPS PERIOD(b.ts, b.te)"
     found = node(statement(on, hint="/*+ PARTITIONER(time_range) */"), catalog)
     assert found.partitioning is not None
-    assert found.partitioning.partitioning.placement is None
+    assert found.partitioning.placement is None
     assert "compared values are computed: tiles by a sample when it runs" in lines(found)["time_range"]
     assert "; split: k = 0 x8" in lines(found)["time_range"]
 

@@ -6,10 +6,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.errors import AnalysisError, InternalError
-from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, Rule, RuleExecutor, rule
+from sqlext_planner.optimizer.executor import ONCE, Batch, PlanNumbers, Rule, RuleExecutor, rule
 from sqlext_planner.optimizer.rules import merge_filters
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Limit, Scan, SetOperation, SubqueryAlias
@@ -17,8 +18,8 @@ from sqlext_planner.relational.nodes import Filter, Limit, Scan, SetOperation, S
 from tests.planner.plans import col, compare, output, project, scan, window_union
 
 
-def run(plan: LogicalPlan, *rules: Rule, strategy: object = Once, strict: bool = True) -> LogicalPlan:
-    return RuleExecutor((Batch("test", strategy, rules),), strict).optimize(plan).final
+def run(plan: LogicalPlan, *rules: Rule, rounds: int = ONCE, strict: bool = True) -> LogicalPlan:
+    return RuleExecutor((Batch("test", rounds, rules),), strict).optimize(plan).final
 
 
 PLAN = Filter(compare("a.k", ">", 1), scan("a"))
@@ -87,7 +88,7 @@ def test_two_rules_that_undo_each_other_are_a_bug() -> None:
         return replace(node, count=1) if isinstance(node, Limit) and node.count == 2 else None
 
     with pytest.raises(InternalError, match="rules one_to_two and two_to_one cycle"):
-        run(Limit(1, 0, scan("a")), one_to_two, two_to_one, strategy=FixedPoint(10))
+        run(Limit(1, 0, scan("a")), one_to_two, two_to_one, rounds=10)
 
 
 @rule(order="root")
@@ -98,8 +99,8 @@ def counts_up(node: LogicalPlan) -> LogicalPlan | None:
 def test_a_batch_that_never_rests_is_a_bug_under_pytest() -> None:
     plan = Limit(1, 0, scan("a"))
     with pytest.raises(InternalError, match="does not come to rest in 3 rounds: rule counts_up"):
-        run(plan, counts_up, strategy=FixedPoint(3))
-    assert run(plan, counts_up, strategy=FixedPoint(3), strict=False) == Limit(4, 0, scan("a"))
+        run(plan, counts_up, rounds=3)
+    assert run(plan, counts_up, rounds=3, strict=False) == Limit(4, 0, scan("a"))
 
 
 def test_a_once_batch_must_be_idempotent_under_pytest() -> None:
@@ -128,7 +129,7 @@ def test_a_failing_rule_is_named_and_user_errors_pass() -> None:
 
 def test_the_trace_holds_every_change() -> None:
     plan = Filter(compare("a.v", "<", 9), PLAN)
-    trace = RuleExecutor((Batch("Normalize", FixedPoint(5), (merge_filters,)),), True).optimize(plan)
+    trace = RuleExecutor((Batch("Normalize", 5, (merge_filters,)),), True).optimize(plan)
     assert trace.initial is plan
     assert trace.rules == ("merge_filters",)
     assert [step.batch for step in trace.steps] == ["Normalize"]
@@ -161,9 +162,9 @@ def test_a_shared_node_is_not_taken_apart_for_one_parent() -> None:
             Filter(compare("y.k", "=", 2), aliases[1]),
         )
     )
-    final = Optimizer(strict=True).optimize(plan).final
+    final = RuleExecutor(BATCHES, strict=True).optimize(plan).final
     left, right = final.children[0].children
-    assert left.tree_string().splitlines()[:2] == ["SubqueryAlias: x", "  Filter: a.k = 1"]
+    assert tree_text(left, details=False).splitlines()[:2] == ["SubqueryAlias: x", "  Filter: a.k = 1"]
     assert left.children[0].children[0] is right.children[0].children[0]
 
 
@@ -180,7 +181,7 @@ def test_a_deep_dag_is_planned_in_time() -> None:
         sides = [SubqueryAlias(f"{side}{level}", ("k",), plan) for side in "xy"]
         plan = SetOperation("union", True, (col(f"u{level}.k"),), *sides)
     started = time.perf_counter()
-    Optimizer(strict=True).optimize(output(plan))
+    RuleExecutor(BATCHES, strict=True).optimize(output(plan))
     assert time.perf_counter() - started < 2
 
 
@@ -200,5 +201,5 @@ def test_a_rule_sees_only_what_it_looks_for_and_nothing_twice() -> None:
 
     below = Filter(compare("a.k", ">", 1), Limit(5, 0, scan("a")))
     plan = output(Join(below, Filter(compare("b.k", ">", 2), scan("b")), "cross", None))
-    run(plan, watching, changing, strategy=FixedPoint(5), strict=False)
+    run(plan, watching, changing, rounds=5, strict=False)
     assert seen == ["Filter: a.k > 1", "Limit: 9"]

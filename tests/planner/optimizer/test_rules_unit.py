@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.batches import Optimizer
-from sqlext_planner.expressions.nodes import SparkExpr
-from sqlext_planner.expressions.patterns import is_generator, is_movable
-from sqlext_planner.optimizer.executor import apply_rule
+from sqlext_planner.batches import BATCHES
+from sqlext_planner.expressions.nodes import SparkExpr, is_generator, is_movable
+from sqlext_planner.optimizer.executor import RuleExecutor, apply_rule
 from sqlext_planner.optimizer.rules import merge_projects, prune_columns, push_filter
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, Scan, SetOperation, SparkRelation
 from sqlext_planner.relational.plan_patterns import same_query
-from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowUnion
+from sqlext_planner.window.nodes import CURRENT_ROW, Bound, WindowFrame, WindowUnion
 from sqlext_planner.window.rules import merge_window_unions
 
 from tests.planner.plans import (
@@ -103,7 +102,7 @@ def test_a_narrow_union_source_without_the_key_is_not_filtered() -> None:
     source, union = scan("a", "ts timestamp, v double, k bigint"), scan("b", "ts timestamp, v double")
     plan = Filter(compare("a.k", "=", 1), window_union(source, (union,)))
     pushed = apply_rule(push_filter, plan)
-    assert pushed.tree_string().splitlines()[1:] == [
+    assert tree_text(pushed, details=False).splitlines()[1:] == [
         "  Filter: a.k = 1",
         "    Scan: a [ts, v, k]",
         "  Scan: b [ts, v]",
@@ -136,7 +135,7 @@ def test_pruning_a_union_all_of_unequal_sides_selects_the_same_places() -> None:
     columns = (col("u.k"), col("u.ts"), col("u.v"))
     plan = project(SetOperation("union", True, columns, scan("a"), filtered), "u.ts")
     new = apply_rule(prune_columns, plan)
-    assert new.tree_string().splitlines()[1:] == [
+    assert tree_text(new, details=False).splitlines()[1:] == [
         "  SetOperation: UNION ALL",
         "    Scan: a [ts]",
         "    Project: b.ts",
@@ -147,7 +146,10 @@ def test_pruning_a_union_all_of_unequal_sides_selects_the_same_places() -> None:
 
 def test_pruning_never_takes_the_last_column() -> None:
     plan = output(project(scan("a"), named(opaque("1"), "one")))
-    assert Optimizer(strict=True).optimize(plan).final.tree_string().splitlines()[-1] == "    Scan: a [k]"
+    assert (
+        tree_text(RuleExecutor(BATCHES, strict=True).optimize(plan).final, details=False).splitlines()[-1]
+        == "    Scan: a [k]"
+    )
 
 
 def test_what_is_put_in_place_of_a_column_keeps_its_meaning() -> None:

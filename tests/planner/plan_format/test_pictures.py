@@ -20,8 +20,7 @@ from sqlext_planner.plan_format.pictures.join_graph import class_name
 from sqlext_planner.plan_format.pictures.plan_pictures import pictures_of
 from sqlext_planner.plan_format.pictures.relations import Drawn, amount_words, relation_picture
 from sqlext_planner.umjoin.nodes import UMJoin
-from sqlext_planner.window.frame import Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowGroup
+from sqlext_planner.window.nodes import Bound, WindowFrame, WindowGroup
 
 from tests.planner.plans import col, scan
 

@@ -6,9 +6,10 @@ import json
 import re
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.nodes import Literal
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.plan_format import dot, mermaid, side_by_side, trace_text, tree_json, tree_text
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.nodes import Limit, Sort, SortKey, Values
@@ -119,6 +120,6 @@ def test_side_by_side_marks_changes_or_stacks() -> None:
 
 
 def test_the_trace_shows_each_rule() -> None:
-    text = trace_text(Optimizer().optimize(PLAN))
+    text = trace_text(RuleExecutor(BATCHES).optimize(PLAN))
     assert text.startswith("Initial:\n  Output: k, s")
     assert "push_filter (Pushdown):" in text

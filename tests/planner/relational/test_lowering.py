@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
@@ -99,7 +99,7 @@ def test_lowered_rows_are_sparks(query: Query, spark: SparkSession, catalog: Cat
     """With all rules and with none, so that a failure shows whether a rule or the lowering is wrong."""
     expected = spark.sql(query.sql)
     wanted = rows(expected)
-    for optimizer in (RuleExecutor(()), Optimizer()):
+    for optimizer in (RuleExecutor(()), RuleExecutor(BATCHES)):
         actual = lower(query.sql, spark, catalog, optimizer)
         assert names(actual, like=expected) == names(expected, like=expected)
         assert types(actual) == types(expected)
@@ -112,7 +112,7 @@ def test_lowered_rows_are_sparks(query: Query, spark: SparkSession, catalog: Cat
 def test_keys_are_told_from_items_where_spark_does_not_return_them(spark: SparkSession, catalog: Catalog) -> None:
     spark.conf.set("spark.sql.retainGroupColumns", "false")
     try:
-        frame = lower("SELECT c, sum(b) AS s FROM t GROUP BY c", spark, catalog, Optimizer())
+        frame = lower("SELECT c, sum(b) AS s FROM t GROUP BY c", spark, catalog, RuleExecutor(BATCHES))
         assert frame.columns == ["c", "s"]
         assert Counter(rows(frame)) == Counter(rows(spark.sql("SELECT c, sum(b) FROM t GROUP BY c")))
     finally:

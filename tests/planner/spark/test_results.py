@@ -15,8 +15,7 @@ from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 from sqlext_operators.results.text import FRAME_BYTES
 from sqlext_planner.spark import results
-from sqlext_planner.spark.one_parquet import write_one_parquet
-from sqlext_planner.spark.results import MOST_WAITING, text_stream
+from sqlext_planner.spark.results import MOST_WAITING, text_stream, write_one_parquet
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import event, given
+from sqlext_planner.expressions.aggregates import COUNT
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.umjoin.factorised.plan import COUNT, counted
+from sqlext_planner.umjoin.factorised.plan import counted
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from tests.planner.duck_plans import duck_text
@@ -56,4 +58,4 @@ def test_rows_are_those_of_the_aggregate_over_joined_rows(connection: duckdb.Duc
     event("counted")
     assert found.output == case.node.output
     assert not found.missing_references()
-    assert same(rows_of(case, found, connection), expected(case, connection)), found.tree_string()
+    assert same(rows_of(case, found, connection), expected(case, connection)), tree_text(found, details=False)

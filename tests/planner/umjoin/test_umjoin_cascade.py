@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
+from sqlext_planner.plan_format import tree_text
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.spark_exec import SparkExec
@@ -41,7 +42,7 @@ def joined(
     )
     plan = cascade(node, [SparkExec(Scan(name, name, fields(name))) for name in every])
     assert plan.output_columns == node.output_columns
-    return plan.tree_string()
+    return tree_text(plan, details=False)
 
 
 def lines(text: str) -> str:

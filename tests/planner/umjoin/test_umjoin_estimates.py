@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
-from sqlext_planner.umjoin.choose.choice import (
+from sqlext_planner.optimizer.executor import RuleExecutor
+from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
+from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.strategies import (
     JoinSizes,
     Obstacles,
     cascade_seconds,
@@ -18,8 +21,6 @@ from sqlext_planner.umjoin.choose.choice import (
     join_sizes,
     operator_seconds,
 )
-from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
-from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.analyzer.context import AnalyzerOptions
 from sqlext.analyzer.queries import analyze
@@ -52,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def joined(sql: str, data: Path) -> tuple[UMJoin, FileCatalog]:
     catalog = FileCatalog(data)
-    plan = Optimizer().optimize(analyze(parse(sql), catalog, AnalyzerOptions())).final
+    plan = RuleExecutor(BATCHES).optimize(analyze(parse(sql), catalog, AnalyzerOptions())).final
     (node,) = plan.collect(UMJoin)
     return node, catalog
 

@@ -18,8 +18,7 @@ from sqlext_planner.relational.nodes import Project, Scan, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark
 from sqlext_planner.window.execution import WindowUnionExec
-from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
+from sqlext_planner.window.nodes import CURRENT_ROW, Bound, WindowCall, WindowFrame, WindowGroup, WindowUnion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

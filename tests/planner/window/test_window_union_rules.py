@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlext_planner.batches import Optimizer
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.optimizer.executor import PlanTrace, RuleExecutor
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
@@ -50,7 +50,7 @@ def run(sql: str, optimizer: RuleExecutor, spark: SparkSession) -> tuple[PlanTra
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "rule", "sql"), CASES, ids=[re.sub(r"\W+", "-", case[0]) for case in CASES])
 def test_rules_keep_the_rows(name: str, rule: str, sql: str, spark: SparkSession, tables: None) -> None:
-    (_, plain), (trace, optimized) = run(sql, RuleExecutor(()), spark), run(sql, Optimizer(), spark)
+    (_, plain), (trace, optimized) = run(sql, RuleExecutor(()), spark), run(sql, RuleExecutor(BATCHES), spark)
     assert rule in trace.rules
     assert optimized.schema == plain.schema
     assert Counter(map(repr, optimized.collect())) == Counter(map(repr, plain.collect()))

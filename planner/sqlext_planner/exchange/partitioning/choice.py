@@ -5,22 +5,27 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.exchange.partitioning.loads import Loads
+from sqlext_planner.exchange.partitioning.loads import Loads, Sampled, SampledInput, sampled
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, PartitionerOptions, PartitionPlan, Refused
-from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput, sampled
-from sqlext_planner.relational.base_tables import base_table
-from sqlext_planner.relational.physical_plan import Rival
+from sqlext_planner.exchange.partitioning.plans import (
+    Copies,
+    Exchange,
+    Partitioner,
+    PartitionerOptions,
+    PartitionPlan,
+    Refused,
+)
+from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
+from sqlext_planner.relational.plan_patterns import base_table
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
 
-    from sqlext_planner.exchange.partitioning.plans import Copies, Partitioner
     from sqlext_planner.relational.joins import PartitionerHint
 
 
@@ -54,13 +59,13 @@ class Candidate:
     def line(self) -> str:
         """What EXPLAIN prints of it: moved and input rows, S(k) of the top keys, expected work, seconds."""
         if self.plan is None:
-            return f"{self.name}: {self.reason}"
+            return self.reason
         top = ", ".join(f"{split.name} x{split.pieces}" for split in self.plan.splits[:_TOP_KEYS])
         more = len(self.plan.splits) - _TOP_KEYS
         keys = f"; split: {top}" + (f" and {more} more" if more > 0 else "") if top else ""
         notes = "".join(f"; {note}" for note in self.plan.notes)
         return (
-            f"{self.name}: moves {self.plan.moved:.0f} of {self.plan.rows:.0f} rows, "
+            f"moves {self.plan.moved:.0f} of {self.plan.rows:.0f} rows, "
             f"max/avg work {self.plan.balance:.2f}, {self.seconds:.3g} s{keys}{notes}"
         )
 
@@ -72,9 +77,10 @@ class PartitioningChoice:
     plan: PartitionPlan
     candidates: tuple[Candidate, ...]
 
-    def lines(self) -> list[str]:
-        """One line for each candidate; the chosen one is marked."""
-        return [("* " if item.plan is self.plan else "  ") + item.line() for item in self.candidates]
+    @property
+    def name(self) -> str:
+        """That of the partitioner that made the plan."""
+        return next(item.name for item in self.candidates if item.plan is self.plan)
 
 
 def choose(
@@ -82,20 +88,19 @@ def choose(
     demand: Demand,
     partitions: int,
     cores: int,
-    options: PartitionerOptions | None = None,
     partitioners: Mapping[str, Partitioner] = PARTITIONERS,
 ) -> PartitioningChoice:
     """The cheapest plan of all partitioners, of which the first is the plain hash; it, if none saves a tenth of its
     time.
 
-    Raises ValueError for less than one core or partition, and for options that do not fit the partitions.
+    Raises ValueError for less than one core or partition.
     """
     if cores < 1:
         raise ValueError(f"there is at least one core, not {cores}")
-    exchange = Exchange(loads, demand, partitions, options or PartitionerOptions())
+    exchange = Exchange(loads, demand, partitions, PartitionerOptions())
     candidates = []
     for name, partitioner in partitioners.items():
-        plan = partitioner.plan(exchange)
+        plan = partitioner(exchange)
         if isinstance(plan, Refused):
             candidates.append(Candidate(name, None, reason=plan.reason))
         else:
@@ -141,6 +146,19 @@ class Partitioning:
     def planned(self) -> int | None:
         """The number of partitions that the placement is for; None for the hash, which serves any number."""
         return None if self.placement is None else self.partitions
+
+
+@dataclass(frozen=True)
+class PartitionedExec(PhysicalPlan):
+    """An operator behind an exchange that spreads its rows by `partitioning`, None: by the hash of the keys."""
+
+    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
+
+    def details(self) -> dict[str, Any]:
+        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
 
 def choose_partitioning(
@@ -209,7 +227,7 @@ class WantedPartitioning:
 
         Raises UnsupportedError for a hint that the statement does not allow.
         """
-        choice = choose(samples.loads, demand, self.partitions, self.catalog.cores(), partitioners=partitioners)
+        choice = choose(samples.loads, demand, self.partitions, self.catalog.cores(), partitioners)
         if self.asked is None and samples.gaps:
             chosen = _as_asked(choice, unknown, self.hint)
             lines = {"partitioner": f"{unknown}: {samples.gaps[0]}"}
@@ -219,7 +237,7 @@ class WantedPartitioning:
         plan = chosen.plan
         rivals = tuple(item.rival(plan) for item in chosen.candidates)
         sized = (plan.moved, plan.balance)
-        return Partitioning(plan.partitioner, self.partitions, plan.placement, plan.copies, *sized, lines, rivals)
+        return Partitioning(chosen.name, self.partitions, plan.placement, plan.copies, *sized, lines, rivals)
 
 
 def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | None) -> PartitioningChoice:
@@ -227,9 +245,8 @@ def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | No
     if item.plan is not None:
         return PartitioningChoice(item.plan, choice.candidates)
     if hint is None:
-        return PartitioningChoice(
-            next(item.plan for item in choice.candidates if item.plan is not None), choice.candidates
-        )
+        plain = next(item.plan for item in choice.candidates if item.plan is not None)
+        return PartitioningChoice(plain, choice.candidates)
     raise UnsupportedError(
         f"the hint {hint} cannot be followed: {item.reason}",
         condition="hint-not-followed",
@@ -239,14 +256,13 @@ def _as_asked(choice: PartitioningChoice, asked: str, hint: PartitionerHint | No
 
 
 def _line(item: Candidate, choice: PartitioningChoice, gaps: Sequence[str]) -> str:
-    shown = item.line().removeprefix(f"{item.name}: ")
     chosen = " (chosen)" if item.plan is choice.plan else ""
     unknown = f"; not known: {'; '.join(gaps)}" if gaps and chosen else ""
-    return f"{shown}{chosen}{unknown}"
+    return f"{item.line()}{chosen}{unknown}"
 
 
 #: What a joined row costs that is handed to Spark, relative to a row that the exchange moves and codes
-#: (umjoin/choose/choice.py).
+#: (umjoin/strategies.py).
 PAIR_COST = 0.1
 
 

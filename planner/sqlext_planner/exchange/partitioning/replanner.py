@@ -20,15 +20,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlacement
+from sqlext_operators.exchange.stream_placement import ALWAYS, BucketReport, Epoch, StreamPlacement
 
 from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
-from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, DynamicSchedule
+from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, first_teams
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, Refused, present_plan, steady_plan
 
 if TYPE_CHECKING:
     from sqlext_operators.arrays import Float64s
-    from sqlext_operators.exchange.stream_placement import BucketReport
 
     from sqlext_planner.exchange.partitioning.choice import Demand
 
@@ -67,7 +66,7 @@ class Replanned:
         if not self.changes:
             return StreamPlacement.first(Placement(count, (tuple(range(count)),)))
         if self.partitioner == DYNAMIC:
-            return StreamPlacement.first(Placement(count, DynamicSchedule(count, self.options).teams))
+            return StreamPlacement.first(Placement(count, tuple(first_teams(slots, count))))
         return StreamPlacement.first(Placement(count, tuple((slot * count // slots,) for slot in range(slots))))
 
 
@@ -149,7 +148,7 @@ class Replanner:
     def _announced(self) -> StreamPlacement | None:
         """With the places that the partitioner has found better for some micro-batches in turn."""
         exchange = Exchange(self._loads(), self._spec.demand, len(self._spec.pids), self._spec.options)
-        plan = PARTITIONERS[self._spec.partitioner].plan(exchange)
+        plan = PARTITIONERS[self._spec.partitioner](exchange)
         if isinstance(plan, Refused):
             return None
         placement = self.where.epochs[-1].placement

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.exchange.partitioning.choice import HASH
+from sqlext_planner.exchange.partitioning.choice import HASH, Demand
 from sqlext_planner.relational.joins import PartitionerHint
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.stream_placement import CountedInputs, StreamPlacement, StreamRouter
 
-    from sqlext_planner.exchange.partitioning.choice import Demand
 
 #: The partitioner whose places are the same from the first row on.
 _STEADY = "broadcast"

@@ -15,8 +15,7 @@ from sqlext_operators.window.spec import Frame
 from sqlext_planner.plan_format.markup import Markup
 from sqlext_planner.plan_format.pictures.picture import WIDTH, Picture, arrow, box, dot, line, path, words
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
-from sqlext_planner.window.frame import Bound, WindowFrame, ticks_of
-from sqlext_planner.window.nodes import WindowGroup, WindowUnion
+from sqlext_planner.window.nodes import Bound, WindowFrame, WindowGroup, WindowUnion, ticks_of
 
 #: Ticks of the longest bound in the picture, and the most rows that a bound counts there.
 REACH = 100

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts, is_movable
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Project
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, filtered_by_spark
-from sqlext_planner.umjoin.find.groups import UMJoinGroup
-from sqlext_planner.umjoin.nodes import MemberKind
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 
 @dataclass(frozen=True)
@@ -31,13 +28,6 @@ class _GroupExec(PhysicalPlan):
 
     group: UMJoinGroup
     child: PhysicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
-    def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context)
 
     def label(self) -> str:
         return f"{type(self).__name__}: {self.group}"
@@ -78,8 +68,8 @@ class JoinMembers(Protocol):
     def output(self) -> tuple[Field, ...]: ...
 
 
-def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan], why: str = "") -> PhysicalPlan:
-    """The rows of a multi-way join over `inputs` by binary joins; `why` is the reason, on the topmost join.
+def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan]) -> PhysicalPlan:
+    """The rows of a multi-way join over `inputs` by binary joins.
 
     Inner inputs come first, in their order, but after the first one always the next that a term connects to those
     before it, as in Catalyst's ReorderJoin; if there is none, simply the next (a cross join). A term is part of the
@@ -91,8 +81,6 @@ def cascade(node: JoinMembers, inputs: Sequence[PhysicalPlan], why: str = "") ->
     terms = _Terms(conjuncts(node.condition))
     inner = terms.joined([child for child, kind, _ in members if kind == "inner"])
     plan = with_members(inner, [(child, kind, match) for child, kind, match in members if kind != "inner"])
-    if isinstance(plan, SparkExec) and isinstance(plan.node, Join):
-        plan = replace(plan, why=why)
     return with_columns(terms.filtering(plan), node)
 
 

@@ -1,29 +1,167 @@
-"""A multi-way join behind one Arrow-block exchange, by the hash of shared keys or in the cells of a hypercube; every
-task reads small files itself instead."""
+"""What a multi-way join ships: the keys of each input in types that compare, and the columns that are passed on.
+
+A multi-way join behind one Arrow-block exchange, by the hash of shared keys or in the cells of a hypercube; every
+task reads small files itself instead.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.driver import BUSY_BYTES, Shipment, join_partition_count, memory_bytes, ship, size_of
-from sqlext_planner.exchange.wire import Size, arrow_schema, from_months, months_schema
-from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
+
+from sqlext_planner.exchange.arrow_scan import ArrowScan, scan_of, task_rows
+from sqlext_planner.exchange.driver import (
+    BUSY_BYTES,
+    Shipment,
+    join_partition_count,
+    memory_bytes,
+    run_stage,
+    ship,
+    size_of,
+)
+from sqlext_planner.exchange.wire import (
+    Size,
+    WireColumns,
+    arrow_schema,
+    as_months,
+    from_months,
+    is_shippable,
+    months_schema,
+)
+from sqlext_planner.expressions.nodes import Column, Compare, Literal
+from sqlext_planner.expressions.types import as_type
+from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
+from sqlext_planner.spark.session import cores
+from sqlext_planner.spark.workers import check_workers
+from sqlext_planner.umjoin.nodes import KeyLayout, class_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField, StructType
     from sqlext_operators.exchange.placed import Part
     from sqlext_operators.exchange.scatter import Router
     from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
-    from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 
-    from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.exchange.partitioning.choice import Partitioning
-    from sqlext_planner.umjoin.execute.execution import Routing
-    from sqlext_planner.umjoin.execute.inputs import TypedInputs
+    from sqlext_planner.umjoin.execute.execution import UMJoinExec
+
+
+#: Where Spark records that a text is a CHAR(n): it pads the shorter of two lengths when it compares them.
+_CHAR_METADATA = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+@dataclass(frozen=True)
+class TypedInputs:
+    """A multi-way join over real DataFrames: what the operator computes, and the inputs with their wire columns.
+
+    `result` has the output's fields, the count under the operator's name for it; year-month intervals travel as months.
+    """
+
+    spec: MultiwayJoinSpec
+    frames: tuple[DataFrame, ...]
+    result: StructType
+
+    @classmethod
+    def of(
+        cls, node: UMJoinExec, frames: Sequence[DataFrame], extra: Sequence[Sequence[Column]] = ()
+    ) -> TypedInputs | None:
+        """None if the operator does not compare as Spark does, or Spark does not hand a column's type to Python.
+
+        `extra` are columns of each input that the operator reads besides."""
+        types = _key_types(node, frames)
+        classes = _class_types(node.layout, types)
+        if classes is None:
+            return None
+        also = extra or [()] * len(frames)
+        parts = [_Part.of(node, i, frame, types, classes, also[i]) for i, frame in enumerate(frames)]
+        if not all(is_shippable(part.frame) for part in parts):
+            return None
+        spec = MultiwayJoinSpec(tuple(part.item for part in parts), node.layout.count, node.count is not None)
+        return cls(spec, tuple(as_months(part.frame) for part in parts), _result_schema(node, frames))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One input on the wire."""
+
+    item: MultiwayInput
+    frame: DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        node: UMJoinExec,
+        i: int,
+        frame: DataFrame,
+        types: Mapping[Column, str],
+        classes: Sequence[str],
+        extra: Sequence[Column],
+    ) -> _Part:
+        wire = WireColumns()
+        names = []
+        for held, kind in zip(node.layout.columns[i], classes, strict=True):
+            keys = [as_type(column, types[column], kind) for column in held]
+            names += [wire.name(key) for key in keys[:1]]
+            for other in keys[1:]:
+                frame = frame.filter(spark_column(Compare("=", keys[0], other)))
+        payload = node.payload[i]
+        if not names and not payload:
+            wire.name(Literal("TRUE", dtype="boolean"))  # without a column, rows cannot be counted
+        columns = tuple(column.spark_name for column in payload)
+        item = MultiwayInput(node.kinds[i], node.layout.classes[i], tuple(names), columns)
+        return cls(item, wire.select(frame, (*payload, *extra)))
+
+
+def _key_types(node: UMJoinExec, frames: Sequence[DataFrame]) -> dict[Column, str]:
+    """The types of all key columns."""
+    held = {column for item in node.layout.columns for columns in item for column in columns}
+    found: dict[Column, str] = {}
+    for child, frame in zip(node.inputs, frames, strict=True):
+        fields = {item.name: item for item in frame.schema}
+        found |= {column: _type(fields[column.spark_name]) for column in child.output_columns if column in held}
+    return found
+
+
+def _type(item: StructField) -> str:
+    text = str((item.metadata or {}).get(_CHAR_METADATA, ""))
+    return text if text.startswith("char(") else item.dataType.simpleString()
+
+
+def _class_types(layout: KeyLayout, types: Mapping[Column, str]) -> list[str] | None:
+    """The type of each key class; None if one has none."""
+    found = [
+        class_type(_texts(types[a], types[b]) for n, a, b in layout.edges if n == number)
+        for number in range(layout.count)
+    ]
+    known = [kind for kind in found if kind is not None]
+    return known if len(known) == len(found) else None
+
+
+def _texts(left: str, right: str) -> tuple[str, str]:
+    """CHARs of equal length compare as texts, and so does a CHAR with any other type."""
+    chars = [kind.startswith("char(") for kind in (left, right)]
+    if all(chars) and left != right:
+        return left, right
+    return ("string" if chars[0] else left), ("string" if chars[1] else right)
+
+
+def _result_schema(node: UMJoinExec, frames: Sequence[DataFrame]) -> StructType:
+    """The output's fields; those of left inputs are nullable."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    output_fields = []
+    for frame, kind, payload in zip(frames, node.kinds, node.payload, strict=True):
+        fields = {item.name: item for item in frame.schema}
+        for column in payload:
+            item = fields[column.spark_name]
+            output_fields.append(StructField(item.name, item.dataType, item.nullable or kind == "left", item.metadata))
+    if node.count is not None:
+        output_fields.append(StructField(COUNT, LongType(), False))
+    return StructType(output_fields)
 
 
 def choose_shares(
@@ -87,15 +225,11 @@ class _Search:
                 self._least, self.best = cost, tuple(self._shares)
             return
         is_last = depth == len(self._free) - 1
-        for share in (cells,) if is_last else _divisors(cells):
+        divisors = (part for part in range(cells, 0, -1) if cells % part == 0)
+        for share in (cells,) if is_last else divisors:
             self._shares[self._free[depth]] = share
             self.search(depth + 1, cells // share)
         self._shares[self._free[depth]] = 1
-
-
-def _divisors(number: int) -> Iterator[int]:
-    """All divisors, the largest first."""
-    return (part for part in range(number, 0, -1) if number % part == 0)
 
 
 #: More cells than this are not tried: the rows of a cell that is still too large go to disk.
@@ -107,19 +241,7 @@ _COUNT_BYTES = 8
 _MOST_READ_BYTES = 64 << 20
 
 
-@dataclass(frozen=True)
-class Routed:
-    """How the rows of a join meet: by shared keys or in the cells of a hypercube with these shares (None: chosen by the
-    inputs' sizes). With a partitioning, shared keys have several partitions, over which the rows of input `owner` are
-    split."""
-
-    routing: Routing
-    shares: tuple[int, ...] | None = None
-    partitioning: Partitioning | None = None
-    owner: int = 0
-
-
-def join_by_exchange(typed: TypedInputs, routed: Routed, context: ExecutionContext) -> DataFrame:
+def join_by_exchange(typed: TypedInputs, planned: UMJoinExec, context: ExecutionContext) -> DataFrame:
     """The join's rows: every input is routed by its keys, each partition is joined alone.
 
     Raises ConfigurationError if the workers lack the package.
@@ -134,10 +256,10 @@ def join_by_exchange(typed: TypedInputs, routed: Routed, context: ExecutionConte
         memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
     )
-    reads = not context.config.partitions and routed.partitioning is None
+    reads = not context.config.partitions and planned.placed is None
     if reads and (scans := _small_files(typed, sizes, context)) is not None:
-        return _joined_from_files(typed, operator, scans, routed, sizes, context)
-    partitions, routers = _routers(spec, routed, sizes, join_partition_count(sizes, context), context)
+        return _joined_from_files(typed, operator, scans, planned, sizes, context)
+    partitions, routers = _routers(spec, planned, sizes, join_partition_count(sizes, context), context)
     shipments = [
         Shipment(tag, frame, item.keys, router)
         for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
@@ -149,8 +271,6 @@ def _small_files(
     typed: TypedInputs, sizes: Sequence[Size | None], context: ExecutionContext
 ) -> tuple[ArrowScan, ...] | None:
     """How a task reads all inputs; None if one is not plain Parquet, or all together are too many bytes for a task."""
-    from sqlext_planner.exchange.arrow_scan import scan_of
-
     if sum(math.inf if size is None else size.bytes for size in sizes) > _MOST_READ_BYTES:
         return None
     scans = [scan_of(frame, context, 1) for frame in typed.frames]
@@ -162,22 +282,17 @@ def _joined_from_files(
     typed: TypedInputs,
     operator: MultiwayOperatorSpec,
     scans: tuple[ArrowScan, ...],
-    routed: Routed,
+    planned: UMJoinExec,
     sizes: Sequence[Size | None],
     context: ExecutionContext,
 ) -> DataFrame:
     """The rows of small inputs without a shuffle: one task a core reads all files and keeps the rows of its cell."""
     from sqlext_operators.umjoin.operator import MultiwayFiles, join_files
 
-    from sqlext_planner.exchange.arrow_scan import task_rows
-    from sqlext_planner.exchange.driver import run_stage
-    from sqlext_planner.spark.session import cores
-    from sqlext_planner.spark.workers import check_workers
-
     check_workers(context.spark)
     known = sum(size.bytes for size in sizes if size is not None)
     wanted = cores(context.spark) if known >= BUSY_BYTES else 1
-    cells, routers = _routers(typed.spec, routed, sizes, wanted, context)
+    cells, routers = _routers(typed.spec, planned, sizes, wanted, context)
     entry = partial(join_files, operator, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
     tasks = task_rows(cells, scans, context)
     result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
@@ -192,7 +307,7 @@ def _total_size(typed: TypedInputs, partitions: int) -> Size | None:
 
 def _routers(
     spec: MultiwayJoinSpec,
-    routed: Routed,
+    planned: UMJoinExec,
     sizes: Sequence[Size | None],
     partitions: int,
     context: ExecutionContext,
@@ -202,22 +317,27 @@ def _routers(
     from sqlext_operators.exchange.scatter import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
-    if routed.routing == "shared key":
-        keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
-        named = [tuple(held[place] for place in spec.shared) for held in keys]
+    if planned.routing == "shared key":
+        named = shared_keys(spec)
         # One hash of all shared keys; a row in which one of them is NULL matches nothing.
         nulls = (False,) * len(spec.shared)
-        partitioning = routed.partitioning
+        partitioning = planned.placed
         if partitioning is None or partitioning.placement is None:
             return partitions, [MatchRouter(names, nulls, keep=False) for names in named]
         rows = PlacedRows(partitioning.placement)
         owned: Part = "both" if partitioning.copies == "all" else "owned"
-        parts = [owned if place == routed.owner else "copies" for place in range(len(named))]
+        parts = [owned if place == planned.owner else "copies" for place in range(len(named))]
         return partitioning.partitions, [
             PlacedRouter(names, None, rows, part, nulls) for names, part in zip(named, parts, strict=True)
         ]
-    chosen = routed.shares or shares_for(spec, sizes, partitions, context)
+    chosen = shares_for(spec, sizes, partitions, context)
     return math.prod(chosen), [SharesRouter.of(item, chosen) for item in spec.inputs]
+
+
+def shared_keys(spec: MultiwayJoinSpec) -> list[tuple[str, ...]]:
+    """The columns of each input with the keys that all inputs have."""
+    keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
+    return [tuple(held[place] for place in spec.shared) for held in keys]
 
 
 def shares_for(
@@ -234,11 +354,11 @@ def shares_for(
         return choose_shares(weights, classes, spec.classes, cells)
     cells = min(1 << (cells - 1).bit_length(), _MOST_UNKNOWN_CELLS if None in sizes else _MOST_CELLS)
     shares = choose_shares(weights, classes, spec.classes, cells)
-    while known and cells < _MOST_CELLS and moved(weights, classes, shares) > cells * _target(context):
+    while (
+        known
+        and cells < _MOST_CELLS
+        and moved(weights, classes, shares) > cells * context.config.target_partition_bytes
+    ):
         cells *= 2
         shares = choose_shares(weights, classes, spec.classes, cells)
     return shares
-
-
-def _target(context: ExecutionContext) -> int:
-    return context.config.target_partition_bytes

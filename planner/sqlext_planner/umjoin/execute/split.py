@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sqlext_planner.errors import InternalError, UnsupportedError
-from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import is_movable, reads_only
+from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts, is_movable, reads_only
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
@@ -17,12 +16,7 @@ from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import filtered_by_spark
 from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
-from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, equality
-from sqlext_planner.umjoin.find.groups import UMJoinGroup
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
-
-#: An input without a key goes to every cell, and multiplies the rows of all of them.
-_MOST_UNKEYED_BYTES = 1 << 20
+from sqlext_planner.umjoin.nodes import KeyLayout, MemberKind, UMJoin, UMJoinGroup, class_type, equality, linked
 
 
 @dataclass(frozen=True)
@@ -104,8 +98,8 @@ def _our_matches(
     for i in sorted(members, key=lambda i: node.kinds[i] != "semi"):
         alone = [term for term in conjuncts(node.matches[i]) if reads_only(term, columns[i])]
         links = [term for term in conjuncts(node.matches[i]) if not reads_only(term, columns[i])]
-        theirs = [_inner_column(term, columns[i], inner) for term in links]
-        known = [column for column in theirs if column is not None]
+        theirs = [linked(term, inner, columns[i]) for term in links]
+        known = [pair[0] for pair in theirs if pair is not None]
         if not known or len(known) < len(theirs):
             continue
         if node.kinds[i] == "semi":
@@ -116,25 +110,16 @@ def _our_matches(
     return matched
 
 
-def _inner_column(term: Expression, own: frozenset[Column], inner: dict[Column, int]) -> Column | None:
-    """The inner input's column in an equality with one of `own`."""
-    pair = equality(term)
-    for a, b in () if pair is None else (pair, pair[::-1]):
-        if a in inner and b in own:
-            return a
-    return None
-
-
-def ineligible(node: UMJoin, sizes: Sequence[float | None] = ()) -> str | None:
+def ineligible(node: UMJoin) -> str | None:
     """Why our operator cannot compute a multi-way join, for EXPLAIN and for whoever asks for it with a hint; None if it
-    can. `sizes` are the inputs' bytes where known: inputs without a key must be tiny, like those of one row.
+    can. Inputs without a key have one row: such an input goes to every cell, and multiplies the rows of all of them.
 
     Types are checked as far as the plan knows them: `UMJoinExec` joins by cascade if the real ones do not fit.
     """
-    return next(_obstacles(node, sizes), None)
+    return next(_obstacles(node), None)
 
 
-def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
+def _obstacles(node: UMJoin) -> Iterator[str]:
     for condition in (node.condition, *node.matches):
         yield from (f"only Spark can evaluate {term}" for term in conjuncts(condition) if not is_movable(term))
     split = UMJoinSplit.of(node)
@@ -142,9 +127,7 @@ def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
     if layout.count == 0:
         yield "no two of its inputs are joined on equal columns"
     for i, classes in zip(split.places, layout.classes, strict=True):
-        size = sizes[i] if sizes else None
-        is_tiny = size <= _MOST_UNKEYED_BYTES if size is not None else _is_single_row(node.inputs[i])
-        if not classes and not is_tiny:
+        if not classes and not _is_single_row(node.inputs[i]):
             yield f"no column of {relation_name(node.inputs[i])} must be equal to another input's"
     yield from _type_obstacles(node, layout)
 
@@ -183,17 +166,15 @@ def operator_plan(
     node: UMJoin,
     inputs: Sequence[PhysicalPlan],
     routing: Routing,
-    shares: tuple[int, ...] | None = None,
     facts: Mapping[str, Any] | None = None,
     mark: Callable[[PhysicalPlan], PhysicalPlan] = lambda child: child,
     make: Callable[..., UMJoinExec] = UMJoinExec,
 ) -> PhysicalPlan:
     """The physical plan of a multi-way join with our operator in it; `node` is not `ineligible`.
 
-    `inputs` are the plans of the node's inputs, `mark` is applied to those that the operator's exchange reads, `shares`
-    are those of the classes of `UMJoinSplit.layout`, None to choose them when it runs. `make` makes the operator's
-    node, which gets the `facts` of the choice (why, rivals). Raises InternalError for a routing that the keys do not
-    allow.
+    `inputs` are the plans of the node's inputs, `mark` is applied to those that the operator's exchange reads. `make`
+    makes the operator's node, which gets the `facts` of the choice (why, rivals). Raises InternalError for a routing
+    that the keys do not allow.
     """
     split = UMJoinSplit.of(node)
     below = [filtered_by_spark(condition, child) for child, condition in zip(inputs, split.filters, strict=True)]
@@ -206,7 +187,6 @@ def operator_plan(
         fields=_core_fields(node, split, kinds),
         count=node.count,
         routing=routing,
-        shares=shares,
         group=UMJoinGroup.of(node),
         **(facts or {}),
     )

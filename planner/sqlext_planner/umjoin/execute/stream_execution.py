@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
-from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, watermark_error
+from sqlext_planner.exchange.driver import Shipment
+from sqlext_planner.exchange.stream_driver import (
+    Chain,
+    StreamInput,
+    bucket_count,
+    identity,
+    run_stream,
+    watermark_error,
+)
+from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.spark_exec import SparkExec
-from sqlext_planner.umjoin.execute.execution import UMJoinExec, input_label
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,10 +78,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
     def _joined(self, context: ExecutionContext) -> DataFrame:
         from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 
-        from sqlext_planner.exchange.driver import Shipment
-        from sqlext_planner.exchange.stream_driver import bucket_count, run_stream
-        from sqlext_planner.exchange.wire import arrow_schema
-        from sqlext_planner.umjoin.execute.inputs import TypedInputs
+        from sqlext_planner.umjoin.execute.exchanged import TypedInputs
 
         frames = [execute_cached(child, context) for child in self.inputs]
         streams = self._streams(frames)
@@ -119,7 +126,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         lonely = times.apart([item.classes for item in spec.inputs])
         if lonely:
             raise UnsupportedError(
-                apart(input_label(self.inputs[lonely[0]])),
+                apart(relation_name(self.inputs[lonely[0]])),
                 condition="stream-unbounded",
                 span=self.stream_spans[lonely[0]],
                 help="give the columns of these conditions watermarks, or leave the hint out",
@@ -129,23 +136,20 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
         do not allow."""
         from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
+        from sqlext_planner.umjoin.execute.exchanged import shared_keys
 
-        names = [input_label(child) for child in self.inputs]
+        names = [relation_name(child) for child in self.inputs]
         placing = None if self.placing is None else self.placing.allowed(endless(times, names))
         if placing is None:
             return None
-        keys = tuple(_shared_keys(spec))
+        keys = tuple(shared_keys(spec))
         return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), (False,) * len(keys[0]))
 
     def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
         """The event time of each input that the plan reads."""
         members = member_columns([child.output_columns for child in self.inputs], self.kinds)
-        found = []
-        for child, stream in zip(self.inputs, streams, strict=True):
-            known = stream.times.delays
-            delays = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
-            found.append(time_column(delays, self.bounds, members))
-        return found
+        pairs = zip(self.inputs, streams, strict=True)
+        return [time_column(stream.delays_of(child.output_columns), self.bounds, members) for child, stream in pairs]
 
     def _definitions(self) -> Iterator[str]:
         """What the keys of each input are computed from: the columns themselves have the same names and types if only
@@ -273,21 +277,14 @@ def _definition(plan: PhysicalPlan, column: Column) -> str:
     return str(column)
 
 
-def _shared_keys(spec: MultiwayJoinSpec) -> Iterator[tuple[str, ...]]:
-    """The columns of each input with the keys that all inputs have."""
-    for item in spec.inputs:
-        held = dict(zip(item.classes, item.keys, strict=True))
-        yield tuple(held[place] for place in spec.shared)
-
-
 def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]:
     from sqlext_operators.exchange.scatter import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
-    from sqlext_planner.umjoin.execute.exchanged import choose_shares
+    from sqlext_planner.umjoin.execute.exchanged import choose_shares, shared_keys
 
     if routing == "shared key":
-        return [MatchRouter(names, (False,) * len(names), keep=False) for names in _shared_keys(spec)]
+        return [MatchRouter(names, (False,) * len(names), keep=False) for names in shared_keys(spec)]
     # nothing is known of how many rows the streams will bring
     shares = choose_shares([1.0] * len(spec.inputs), [item.classes for item in spec.inputs], spec.classes, buckets)
     return [SharesRouter.of(item, shares) for item in spec.inputs]

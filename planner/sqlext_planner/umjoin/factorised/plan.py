@@ -3,71 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
+from sqlext_planner.expressions.aggregates import COUNT, function_of, weighted_items
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.expressions.patterns import function_of
 from sqlext_planner.expressions.typed import FunctionCall
-from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
-from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
-from sqlext_planner.umjoin.factorised.members import Members, members
-from sqlext_planner.umjoin.factorised.query import FactorisedQuery, Result, over_join, read_query
-from sqlext_planner.umjoin.factorised.totals import (
+from sqlext_planner.umjoin.factorised.inputs import Classes, Members, NotFactorisedError, members
+from sqlext_planner.umjoin.factorised.query import (
+    FactorisedQuery,
+    Result,
     count_of,
     mean,
     one_or,
     one_row,
+    over_join,
     product_of,
+    read_query,
     rows,
     sum_of_counts,
     unmatched,
 )
 from sqlext_planner.umjoin.factorised.tree import Edge, JoinTree, join_tree
 
-Action = Literal["keep", "reduce", "join", "merge"]
 
-
-@dataclass(frozen=True)
-class FactorisedStep:
-    """One step of a factorised aggregate, for cost models.
-
-    `keep`: input `number` is read as it is. `reduce`: its rows become one row for each combination of `columns`, at
-    most as many. `join`: the rows made from input `number` so far are joined with those made from `other`, which have
-    at most one row for each combination of its join columns and the `carried` columns: without carried ones the result
-    has no more rows than the first. `merge`: the rows are aggregated by `columns` again. `inputs` are all inputs that
-    the rows stand for after the step.
-    """
-
-    action: Action
-    number: int
-    columns: tuple[Column, ...]
-    inputs: frozenset[int]
-    other: int | None = None
-    carried: int = 0
-
-
-@dataclass(frozen=True)
-class Factorised:
-    """A plan with the columns, types and rows of the aggregate, and how it is computed."""
-
-    plan: Project
-    steps: tuple[FactorisedStep, ...]
-    root: int
-
-
-@dataclass(frozen=True)
-class NotFactorised:
-    """Why there is no such plan."""
-
-    reason: str
-
-
-def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> Factorised | NotFactorised:
-    """The aggregate over a UMJoin as aggregates over its inputs, multiplied along a join tree.
+def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> Project | str:
+    """The aggregate over a UMJoin as aggregates over its inputs, multiplied along a join tree: a plan with its columns,
+    types and rows. Why there is none, in words.
 
     ``SELECT a.g, count(*), sum(b.v) FROM a, b, c WHERE a.k = b.k AND b.j = c.j GROUP BY a.g``, where p is the sum of
     b.v and n are numbers of rows::
@@ -90,7 +54,7 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
     tree share only what the inputs between them have: for each value there, the numbers of choices multiply,
     and sums over one input's rows multiply with the numbers of the others. min, max and DISTINCT do not see
     multiplicities. A left input without a match counts as one row of NULLs; semi and anti inputs filter the input that
-    they are looked up from. Not legal, so NotFactorised with the reason: inputs in a cycle (a triangle's rows are no
+    they are looked up from. Not legal, so there is a reason: inputs in a cycle (a triangle's rows are no
     product), terms over several inputs (``a.x < c.y``), arguments over several (``sum(a.x * b.y)``), aggregates that
     see single rows (``collect_list(a.x)``, ``stddev(a.x)``).
 
@@ -102,12 +66,11 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
     try:
         query = read_query(node)
         found = members(query.classes)
-        wanted = [[number for number, _ in piece.homes] for piece in query.pieces.values()]
+        wanted = [[number for number, _ in homes] for homes in query.pieces.values()]
         tree = join_tree(query.classes, found.lefts, wanted, sizes or [None] * len(query.classes.join.inputs))
     except NotFactorisedError as error:
-        return NotFactorised(str(error))
-    fold = _Fold(query, found, tree)
-    return Factorised(fold.result(node), tuple(fold.steps), tree.root)
+        return str(error)
+    return _Fold(query, found, tree).result(node)
 
 
 class _Fold:
@@ -117,9 +80,8 @@ class _Fold:
         self.query = query
         self.members = found
         self.tree = tree
-        self.steps: list[FactorisedStep] = []
         self.homes: dict[Expression, tuple[int, Expression]] = {
-            whole: min(piece.homes, key=lambda home: tree.depths[home[0]]) for whole, piece in query.pieces.items()
+            whole: min(homes, key=lambda home: tree.depths[home[0]]) for whole, homes in query.pieces.items()
         }
         #: The column that carries a piece.
         self.columns: dict[Expression, Column] = {
@@ -132,7 +94,6 @@ class _Fold:
         plan = self._joined(self.tree.root)
         keys = tuple(NamedExpr(self._over_pieces(key.expression), key.column) for key in self.query.keys)
         results = [NamedExpr(self._result(item), item.column) for item in self.query.results.values()]
-        self._step("merge", self.tree.root, self._carried(self.tree.root))
         top = Aggregate(tuple(key.expression for key in keys), None, (*keys, *results), plan)
         return Project(tuple(self.query.items), top, span=node.span)
 
@@ -172,7 +133,6 @@ class _Fold:
         for place in self._partials(number):
             value = _partial(place, number)
             merged.append(NamedExpr(self.query.partials[place].merged(value), value))
-        self._step("merge", number, columns)
         return _aggregate([NamedExpr(column, column) for column in columns], merged, plan)
 
     def _joined(self, number: int) -> LogicalPlan:
@@ -182,7 +142,6 @@ class _Fold:
         for edge in edges:
             message = self._message(edge.child, edge)
             plan = Join(plan, message, "left" if edge.left else "inner", conjunction(list(edge.terms)))
-            self._step("join", number, edge.parent_columns, edge.child)
         return self._multiplied(number, edges, plan) if edges else plan
 
     def _multiplied(self, number: int, edges: tuple[Edge, ...], plan: LogicalPlan) -> Project:
@@ -237,7 +196,6 @@ class _Fold:
             for place, partial in enumerate(self.query.partials)
             if partial.owner == number
         ]
-        self._step("keep" if is_kept else "reduce", number, tuple(keys))
         named = [NamedExpr(expression, column) for column, expression in keys.items()]
         if is_kept:
             return Project((*named, *partials), self.members.plans[number])
@@ -252,20 +210,6 @@ class _Fold:
         below = self.tree.below(number)
         return tuple(place for place, partial in enumerate(self.query.partials) if partial.owner in below)
 
-    def _step(
-        self,
-        action: Action,
-        number: int,
-        columns: tuple[Column, ...],
-        other: int | None = None,
-    ) -> None:
-        done = {number}
-        if action != "reduce":
-            joined = {step.other for step in self.steps if step.action == "join" and step.number == number} | {other}
-            done |= {below for child in joined if child is not None for below in self.tree.below(child)}
-        carried = 0 if other is None else len(self._carried(other))
-        self.steps.append(FactorisedStep(action, number, columns, frozenset(done), other, carried))
-
 
 def _aggregate(keys: list[NamedExpr], items: list[NamedExpr], plan: LogicalPlan) -> Aggregate:
     """One row for each group; no row if there are no rows, even without keys."""
@@ -279,10 +223,6 @@ def _count(number: int) -> Column:
 
 def _partial(place: int, number: int) -> Column:
     return Column("", f"__sqlext_p{place}_{number}")
-
-
-#: The number of joined rows that a row stands for.
-COUNT = Column("", "__sqlext_count")
 
 
 def counted(node: Aggregate) -> Aggregate | None:
@@ -310,29 +250,19 @@ def counted(node: Aggregate) -> Aggregate | None:
     try:
         keys, items, join = over_join(node)
         classes = Classes(join)
-        partners = _partners(classes, _read(keys, items))
+        read = frozenset(column for item in (*keys, *items) for column in item.references)
+        partners = _partners(classes, read)
     except NotFactorisedError:
         return None
     new_keys = tuple(key.substitute(partners) for key in keys)
-    new_items: list[NamedExpr] = []
-    for item in items:
-        expression = item.expression.substitute(partners)
-        if item.expression not in keys:
-            new = weighted(expression, classes.dtypes, COUNT)
-            if new is None:
-                return None
-            expression = new
-        new_items.append(NamedExpr(expression, item.column, span=item.span))
+    new_items = weighted_items(keys, items, partners, classes.dtypes)
+    if new_items is None:
+        return None
     wanted = {column for item in (*new_keys, *new_items) for column in item.references} - {COUNT}
     payload = tuple(field.column for field in join.joined if field.column in wanted)
     if len({classes.owner[column] for column in payload}) == sum(kind in ("inner", "left") for kind in join.kinds):
         return None
-    return Aggregate(new_keys, None, tuple(new_items), replace(join, count=COUNT, payload=payload), span=node.span)
-
-
-def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozenset[Column]:
-    """The columns that keys and calls read."""
-    return frozenset(column for item in (*keys, *items) for column in item.references)
+    return Aggregate(new_keys, None, new_items, replace(join, count=COUNT, payload=payload), span=node.span)
 
 
 def _partners(classes: Classes, read: frozenset[Column]) -> dict[Column, Column]:

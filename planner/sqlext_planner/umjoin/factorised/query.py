@@ -1,35 +1,217 @@
-"""What a factorised aggregate has to compute, read from an Aggregate over a UMJoin."""
+"""What a factorised aggregate has to compute, read from an Aggregate over a UMJoin.
+
+Partial aggregates of one input, multiplied by numbers of rows of the others.
+
+Numbers of rows and sums of whole numbers and decimals are decimals of 38 digits, which measured the same as bigint
+(500,000 keys, products and sums: 3.2 s against 3.1 s). Everything that could overflow is checked, because without ANSI
+mode Spark gives NULL for it, which the next sum would skip: `raise_error` fails the query in both modes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, arithmetic_type
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.expressions.patterns import (
+from sqlext_planner.errors import Span, raise_error
+from sqlext_planner.expressions.aggregates import (
     aggregate_calls,
     counts_rows,
     filtered_argument,
     function_of,
-    is_movable,
     sees_multiplicity,
 )
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, SMALL_INTEGERS, arithmetic_type, decimal_shape
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, NamedExpr, SparkExpr, is_movable
+from sqlext_planner.expressions.nodes import Literal as LiteralExpression
 from sqlext_planner.expressions.typed import NULL, FunctionCall, cast
 from sqlext_planner.relational.nodes import Aggregate, Project
-from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
-from sqlext_planner.umjoin.factorised.totals import PartialAggregate
+from sqlext_planner.umjoin.factorised.inputs import Classes, NotFactorisedError
 from sqlext_planner.umjoin.nodes import UMJoin
+
+#: The type of a number of rows.
+ROWS_TYPE = "decimal(38,0)"
+_ONE = "CAST(1 AS DECIMAL(38,0))"
+#: Digits after the point that Spark's product of a decimal with a number of rows keeps in every setting.
+_MOST_SCALE = 6
 
 
 @dataclass(frozen=True)
-class CarriedValue:
-    """A value that is carried from its input to the result: of a grouping expression or a DISTINCT argument.
+class PartialAggregate:
+    """A sum, count, minimum or maximum of `argument` over rows of input `owner`.
 
-    `homes` are the inputs that can compute it, with its text there.
+    `dtype` is the argument's type. `absent` is the argument over a row of NULLs, if that is not NULL: the value of a
+    row without a match in a left input.
     """
 
-    homes: tuple[tuple[int, Expression], ...]
+    kind: Literal["count", "sum", "min", "max"]
+    argument: Expression
+    owner: int
+    dtype: str | None
+    absent: Expression | None = None
+
+    @property
+    def type(self) -> str | None:
+        """The type of the partial result."""
+        if self.kind in ("min", "max"):
+            return self.dtype
+        if self.kind == "count":
+            return ROWS_TYPE
+        if self.dtype in FLOATS:
+            return "double"
+        shape = decimal_shape(self.dtype)
+        return ROWS_TYPE if shape is None else f"decimal(38,{shape[1]})"
+
+    def check(self) -> None:
+        """Raises NotFactorisedError for a sum that cannot be multiplied without loss."""
+        if self.kind != "sum" or self.dtype in (*INTEGERS, *FLOATS):
+            return
+        shape = decimal_shape(self.dtype)
+        if shape is None:
+            found = "of an unknown type" if self.dtype is None else self.dtype
+            raise NotFactorisedError(f"sum({self.argument}): the argument is {found}")
+        if shape[1] > _MOST_SCALE:
+            raise NotFactorisedError(f"sum({self.argument}): {self.dtype} times a number of rows may lose digits")
+
+    def of_rows(self) -> Expression:
+        """The partial result of rows of the input."""
+        value = self.argument
+        if self.kind in ("min", "max"):
+            return _expr(self.type, f"{self.kind}(", value, ")")
+        if self.kind == "count":
+            return _expr(self.type, "CAST(count(", value, ") AS DECIMAL(38,0))")
+        if self.dtype in FLOATS:
+            return _expr(self.type, "sum(", value, ")")
+        if self.dtype == "bigint":  # the sum of one key may be beyond bigint where the sum of all is not
+            return _known(self.type, value, ("sum(CAST(", value, " AS DECIMAL(28,0)))"))
+        adding = "try_sum" if self.dtype in SMALL_INTEGERS else "sum"
+        return _known(self.type, value, (f"CAST({adding}(", value, f") AS {str(self.type).upper()})"))
+
+    def of_row(self) -> Expression:
+        """The partial result of one row of the input."""
+        value = self.argument
+        if self.kind in ("min", "max"):
+            return value
+        if self.kind == "count":
+            return _expr(self.type, "CAST(CASE WHEN ", value, " IS NOT NULL THEN 1 ELSE 0 END AS DECIMAL(38,0))")
+        return _expr(self.type, "CAST(", value, f" AS {str(self.type).upper()})")
+
+    def of_nothing(self) -> Expression | None:
+        """The partial result of a row without a match in the left input; None for NULL."""
+        if self.absent is None:
+            return _expr(self.type, "CAST(0 AS DECIMAL(38,0))") if self.kind == "count" else None
+        return replace(self, argument=self.absent).of_row()
+
+    def times(self, value: Expression, counts: Sequence[Expression]) -> Expression:
+        """The partial result of rows that stand for as many rows as the product of `counts`."""
+        if self.kind in ("min", "max") or not counts:
+            return value
+        if self.type == "double":
+            doubles: list[str | Expression] = [value]
+            for count in counts:
+                doubles += [" * CAST(", count, " AS DOUBLE)"]
+            return _expr(self.type, *doubles)
+        product = product_of((value, *counts), self.type)
+        return (
+            product
+            if self.kind == "count"
+            else _expr(self.type, "CASE WHEN ", value, " IS NOT NULL THEN ", product, " END")
+        )
+
+    def merged(self, value: Expression) -> Expression:
+        """The partial result of a group of one or more partial results."""
+        if self.kind in ("min", "max"):
+            return _expr(self.type, f"{self.kind}(", value, ")")
+        if self.kind == "count":
+            return sum_of_counts(value)
+        return _expr("double", "sum(", value, ")") if self.type == "double" else _sum(self.type, value)
+
+    def result(self, value: Expression) -> SparkExpr:
+        """The result of Spark's own call, from all partial results; there may be none."""
+        if self.kind == "count":
+            return count_of(value, "count")
+        if self.kind in ("min", "max") or self.type == "double":
+            merged = self.merged(value)
+            return merged if isinstance(merged, SparkExpr) else SparkExpr((merged,))
+        shape = decimal_shape(self.dtype)
+        if shape is None:
+            return _known(
+                "bigint", value, ("try_cast(sum(", value, ") AS BIGINT)"), "bigint overflow in sum", self.argument.span
+            )
+        total = f"decimal({min(38, shape[0] + 10)},{shape[1]})"
+        return _expr(total, "CAST(sum(", value, f") AS {total.upper()})")
+
+
+def mean(total: PartialAggregate, value: Expression, counts: Expression) -> SparkExpr:
+    """avg() of numbers, a double in Spark: whole numbers are added up exactly, and rounded once."""
+    added = total.merged(value)
+    count = _sum(ROWS_TYPE, counts)
+    return _expr("double", "CAST(", added, " AS DOUBLE) / nullif(CAST(", count, " AS DOUBLE), 0D)")
+
+
+def rows() -> Expression:
+    """The number of rows of a group of the input."""
+    return _expr(ROWS_TYPE, "CAST(count(*) AS DECIMAL(38,0))")
+
+
+def product_of(factors: Sequence[Expression], dtype: str | None = ROWS_TYPE) -> Expression:
+    """The product of decimals that are not NULL; fails where it has more than 38 digits."""
+    if len(factors) == 1:
+        return factors[0]
+    parts: list[str | Expression] = ["coalesce("]
+    for place, factor in enumerate(factors):
+        parts += [" * ", factor] if place else [factor]
+    return _expr(dtype, *parts, f", {_failure()})")
+
+
+def sum_of_counts(value: Expression) -> Expression:
+    """The sum over a group, which is never empty, of numbers that are not NULL."""
+    return _expr(ROWS_TYPE, "coalesce(sum(", value, f"), {_failure()})")
+
+
+def count_of(value: Expression, call: str) -> SparkExpr:
+    """count() from numbers of rows, 0 for none; fails where the result is beyond bigint."""
+    found = _known("bigint", value, ("try_cast(sum(", value, ") AS BIGINT)"), f"bigint overflow in {call}")
+    return _expr("bigint", "coalesce(", found, ", 0L)")
+
+
+def one_row() -> Expression:
+    """The number of rows that a row of an input stands for."""
+    return _expr(ROWS_TYPE, _ONE)
+
+
+def one_or(count: Expression) -> Expression:
+    """The number of matches in a left input; a row without one stays as it is."""
+    return _expr(ROWS_TYPE, "coalesce(", count, f", {_ONE})")
+
+
+def unmatched(count: Expression, absent: Expression, value: Expression, dtype: str | None) -> Expression:
+    """A value of a left input, or `absent` for a row without a match."""
+    return _expr(dtype, "CASE WHEN ", count, " IS NULL THEN ", absent, " ELSE ", value, " END")
+
+
+def _sum(dtype: str | None, value: Expression) -> SparkExpr:
+    return _known(dtype, value, ("sum(", value, ")"))
+
+
+def _known(
+    dtype: str | None,
+    value: Expression,
+    total: tuple[str | Expression, ...],
+    message: str | None = None,
+    span: Span | None = None,
+) -> SparkExpr:
+    """A sum that is NULL if all values are, and fails if it overflows."""
+    return _expr(dtype, "CASE WHEN count(", value, ") > 0 THEN coalesce(", *total, f", {_failure(message, span)}) END")
+
+
+def _failure(message: str | None = None, span: Span | None = None) -> str:
+    text = message or "a sum of the join has more than 38 digits"
+    return raise_error(text, "set sqlext.umjoin.strategy=operator, or sum doubles instead", span, condition="overflow")
+
+
+def _expr(dtype: str | None, *parts: str | Expression) -> SparkExpr:
+    return SparkExpr.of(*parts, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -50,12 +232,14 @@ class Result:
 class FactorisedQuery:
     """The keys, calls and items of an Aggregate, taken apart.
 
-    `keys` are the grouping expressions over pieces, with the columns of the last aggregation that hold them; `items`
-    are the user's items over those columns and the results' columns.
+    `pieces` are the values that are carried from their inputs to the result, of grouping expressions and DISTINCT
+    arguments, each with the inputs that can compute it, and its text there. `keys` are the grouping expressions over
+    pieces, with the columns of the last aggregation that hold them; `items` are the user's items over those columns and
+    the results' columns.
     """
 
     classes: Classes
-    pieces: dict[Expression, CarriedValue] = field(default_factory=dict)
+    pieces: dict[Expression, tuple[tuple[int, Expression], ...]] = field(default_factory=dict)
     keys: list[NamedExpr] = field(default_factory=list)
     partials: list[PartialAggregate] = field(default_factory=list)
     results: dict[FunctionCall, Result] = field(default_factory=dict)
@@ -111,7 +295,7 @@ def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr,
 
 def _is_plain(expression: Expression) -> bool:
     """True if the expression only computes with columns, so that it may be evaluated on an input."""
-    known = (Column, Literal, SparkExpr, Compare, And)
+    known = (Column, LiteralExpression, SparkExpr, Compare, And)
     return is_movable(expression) and all(isinstance(node, known) for node in expression.walk())
 
 
@@ -122,10 +306,10 @@ def _carried(query: FactorisedQuery, expression: Expression) -> Expression:
     homes = query.classes.homes(expression)
     inner = any(query.classes.is_inner(column) for column in expression.references)
     if homes and (inner or isinstance(expression, Column)):
-        query.pieces[expression] = CarriedValue(homes)
+        query.pieces[expression] = homes
         return expression
     for column in sorted(expression.references, key=str):
-        query.pieces[column] = CarriedValue(query.classes.homes(column))
+        query.pieces[column] = query.classes.homes(column)
     return expression
 
 
@@ -146,7 +330,7 @@ def _replaced(expression: Expression, columns: Mapping[Expression, Column]) -> E
     if expression in columns:
         found = columns[expression]
         return SparkExpr((found,), dtype=expression.dtype) if isinstance(expression, FunctionCall) else found
-    if isinstance(expression, (Literal, SparkExpr)):
+    if isinstance(expression, (LiteralExpression, SparkExpr)):
         return expression.map_children(lambda child: _replaced(child, columns))
     raise NotFactorisedError(f"{expression} is neither a key nor an aggregate")
 
@@ -158,20 +342,16 @@ def _result(query: FactorisedQuery, call: FunctionCall) -> Column:
         column = Column("", f"__sqlext_t{len(query.results)}")
         if call.distinct and call.name not in ("min", "max"):
             known = Result(column, call, is_distinct=True)
-            _carry_distinct(query, call)
+            for argument in call.operands:
+                if not _is_plain(argument):
+                    raise NotFactorisedError(f"{argument} must be evaluated in its place")
+                _carried(query, argument)
         elif counts_rows(call) and call.condition is None:
             known = Result(column, call)
         else:
             known = Result(column, call, _partials(query, call))
         query.results[call] = known
     return known.column
-
-
-def _carry_distinct(query: FactorisedQuery, call: FunctionCall) -> None:
-    for argument in call.operands:
-        if not _is_plain(argument):
-            raise NotFactorisedError(f"{argument} must be evaluated in its place")
-        _carried(query, argument)
 
 
 def _partials(query: FactorisedQuery, call: FunctionCall) -> tuple[int, ...]:

@@ -10,8 +10,7 @@ from heapq import heappop, heappush
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
 from sqlext_planner.relational.logical_plan import relation_name
-from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
-from sqlext_planner.umjoin.factorised.members import LeftMatch
+from sqlext_planner.umjoin.factorised.inputs import Classes, LeftMatch, NotFactorisedError
 
 #: With at most this many inputs, each is tried as the root; with more, this many of the most promising.
 _ROOTS = 16

@@ -1,4 +1,4 @@
-"""Scale-OIJ's schedule: its figures, its rounds, and the coded update that it mends. Needs no Spark."""
+"""Scale-OIJ's schedule: its figures, and the coded update that it mends. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.arrays import Float64s
-from sqlext_planner.exchange.partitioning.partitioners import DynamicSchedule
-from sqlext_planner.exchange.partitioning.plans import PartitionerOptions
+from sqlext_planner.exchange.partitioning.partitioners import dynamic_teams, first_teams
 
 
 def key_counts(keys: int) -> Float64s:
@@ -80,51 +79,22 @@ def test_the_figures_of_the_schedule(keys: int, by_key: float, first: float, ste
     for _ in range(5):
         coded_round(counts, teams, 16)
     assert variation(counts, teams, 16) == pytest.approx(steady, abs=0.005)
-    schedule = DynamicSchedule(16)
-    schedule.update(counts)
-    assert schedule.unbalance == pytest.approx(mended, abs=0.0005)
-    assert schedule.unbalance == pytest.approx(variation(counts, list(map(list, schedule.teams)), 16))
-    before = schedule.teams
-    schedule.update(counts)
-    assert schedule.teams == before
+    found = dynamic_teams(counts, 16)
+    assert variation(counts, list(map(list, found)), 16) == pytest.approx(mended, abs=0.0005)
 
 
-@given(
-    rounds=st.lists(st.lists(st.integers(0, 1000), min_size=16, max_size=16), min_size=1, max_size=4),
-    partitions=st.integers(1, 8),
-)
-def test_teams_only_grow_and_stay_within_their_most(rounds: list[list[int]], partitions: int) -> None:
-    options = PartitionerOptions(slots=16, max_splitting=max(1, partitions - 1))
-    schedule = DynamicSchedule(partitions, options)
-    for counts in rounds:
-        before = schedule.teams
-        schedule.update(np.array(counts, np.float64))
-        for old, new in zip(before, schedule.teams, strict=True):
-            assert new[: len(old)] == old
-            assert len(set(new)) == len(new) <= max(1, partitions - 1)
+@given(counts=st.lists(st.integers(0, 1000), min_size=16, max_size=16), partitions=st.integers(1, 8))
+def test_teams_only_grow_and_have_each_partition_once(counts: list[int], partitions: int) -> None:
+    found = dynamic_teams(np.array(counts, np.float64), partitions)
+    for first, team in zip(first_teams(16, partitions), found, strict=True):
+        assert team[:1] == first
+        assert len(set(team)) == len(team) <= partitions
 
 
-def test_counts_decay() -> None:
-    """What was hot long ago weighs little: the team of the new hot slot grows, the old one is kept."""
-    schedule = DynamicSchedule(4, PartitionerOptions(slots=16, decay=0.1))
-    hot = np.eye(16) * 10_000.0
-    schedule.update(hot[0])
-    assert [len(team) for team in schedule.teams][:2] == [4, 1]
-    for _ in range(3):
-        schedule.update(hot[1])
-    assert [len(team) for team in schedule.teams][:2] == [4, 4]
+def test_a_hot_slot_has_all_partitions() -> None:
+    assert [len(team) for team in dynamic_teams(np.eye(16)[0] * 10_000.0, 4)][:2] == [4, 1]
 
 
 def test_small_gains_make_no_team_larger() -> None:
-    schedule = DynamicSchedule(4, PartitionerOptions(slots=16))
-    schedule.update(np.eye(16)[0] * 0.19)
-    assert max(map(len, schedule.teams)) == 1
-    schedule.update(np.zeros(16))
-    assert max(map(len, schedule.teams)) == 1
-
-
-def test_rounds_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="the schedule has 1024 hash slots, not 16"):
-        DynamicSchedule(4).update(np.zeros(16))
-    with pytest.raises(ValueError, match="at least one partition, not 0"):
-        DynamicSchedule(0)
+    assert max(map(len, dynamic_teams(np.eye(16)[0] * 0.19, 4))) == 1
+    assert max(map(len, dynamic_teams(np.zeros(16), 4))) == 1

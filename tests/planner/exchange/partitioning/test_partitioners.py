@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
-from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan, Refused, Splitter
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan, Refused
 
 from tests.planner.exchange.partitioning.routed_rows import (
     HASHES,
@@ -29,7 +29,7 @@ PLACING = [name for name in PARTITIONERS if name != "hash"]
 
 
 def planned(name: str, exchange: Exchange) -> PartitionPlan:
-    plan = PARTITIONERS[name].plan(exchange)
+    plan = PARTITIONERS[name](exchange)
     assert isinstance(plan, PartitionPlan)
     return plan
 
@@ -64,16 +64,12 @@ def test_moved_rows_are_those_sent_and_matches_meet_once(name: str, data: st.Dat
     partitions = data.draw(st.integers(1, 5))
     options = PartitionerOptions(
         theta=data.draw(st.sampled_from([1.0, 1.2, 2.0])),
-        max_splitting=data.draw(st.none() | st.integers(1, partitions)),
-        splitter=data.draw(st.sampled_from(["published", "minimal"])),
         slots=16,
     )
     loads = exact_loads(rows, number, least_share=data.draw(st.sampled_from([0.0, 0.3, 2.0])))
     plan = planned(name, Exchange(loads, demand, partitions, options))
     check(plan, demand, rows, partitions)
-    assert (
-        all(1 < split.pieces <= (options.max_splitting or partitions) for split in plan.splits) or name == "broadcast"
-    )
+    assert all(1 < split.pieces <= partitions for split in plan.splits) or name == "broadcast"
     assert [split.work for split in plan.splits] == sorted((split.work for split in plan.splits), reverse=True)
 
 
@@ -161,15 +157,15 @@ def test_why_there_is_no_plan() -> None:
     loads = exact_loads(skewed(), 2)
     whole = "the whole key is one group"
     for name in ("broadcast", "hybrid", "dynamic", "fragment", "time_range"):
-        assert PARTITIONERS[name].plan(
-            Exchange(loads, Demand(whole=whole), 4, PartitionerOptions(slots=16))
-        ) == Refused(name, whole)
+        assert PARTITIONERS[name](Exchange(loads, Demand(whole=whole), 4, PartitionerOptions(slots=16))) == Refused(
+            whole
+        )
     time_range = PARTITIONERS["time_range"]
     unbounded = Demand(unbounded="the frame is of ROWS")
-    assert time_range.plan(Exchange(loads, unbounded, 4)) == Refused("time_range", "the frame is of ROWS")
+    assert time_range(Exchange(loads, unbounded, 4)) == Refused("the frame is of ROWS")
     untimed = exact_loads(skewed(), 2, timed=False)
-    found = time_range.plan(Exchange(untimed, Demand((1, 1)), 4))
-    assert found == Refused("time_range", "the inputs have no column of times")
+    found = time_range(Exchange(untimed, Demand((1, 1)), 4))
+    assert found == Refused("the inputs have no column of times")
 
 
 @pytest.mark.few
@@ -199,36 +195,12 @@ def test_a_key_without_owned_rows_is_not_split() -> None:
     assert [split.key for split in plan.splits if split.key == HASHES[0]] == []
 
 
-@pytest.mark.parametrize("splitter", ["published", "minimal"])
-def test_no_key_has_more_than_max_splitting(splitter: Splitter) -> None:
-    rows = rows_of([[(0, i) for i in range(100)]] * 2)
-    for name in ("hybrid", "time_range"):
-        exchange = Exchange(
-            exact_loads(rows, 2), Demand((0, 0)), 8, PartitionerOptions(max_splitting=3, splitter=splitter)
-        )
-        assert [split.pieces for split in planned(name, exchange).splits] == [3]
-
-
 def test_options_that_do_not_fit() -> None:
-    for wrong, message in (
-        ({"theta": 0.9}, "theta is at least 1, not 0.9"),
-        ({"theta": float("nan")}, "theta is at least 1"),
-        ({"max_splitting": 0}, "a key has at least one partition, not 0"),
-        ({"splitter": "best"}, "'published' or 'minimal', not 'best'"),
-        ({"slots": 100}, "a power of two, not 100"),
-        ({"decay": 0.0}, "above 0 and at most 1, not 0"),
-        ({"decay": 1.1}, "above 0 and at most 1"),
-        ({"delta": -1.0}, "are not negative"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PartitionerOptions(**wrong)  # type: ignore[arg-type]
     loads = exact_loads(skewed(), 2)
     with pytest.raises(ValueError, match="at least one partition, not 0"):
         Exchange(loads, Demand(), 0)
-    with pytest.raises(ValueError, match="a key cannot have 5 of 4 partitions"):
-        Exchange(loads, Demand(), 4, PartitionerOptions(max_splitting=5))
     with pytest.raises(ValueError, match="loads of 16 hash slots do not tell 1024 apart"):
-        PARTITIONERS["dynamic"].plan(Exchange(loads, Demand(), 4))
+        PARTITIONERS["dynamic"](Exchange(loads, Demand(), 4))
     with pytest.raises(ValueError, match="a reach of 1 back and -2 ahead holds nothing"):
         Demand((1, -2))
     with pytest.raises(ValueError, match="the ends of a reach are int64"):

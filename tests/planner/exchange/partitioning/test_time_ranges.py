@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.exchange.partitioning.choice import Demand
-from sqlext_planner.exchange.partitioning.partitioners import TimeRangePartitioner
+from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, KeyTimes
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, PartitionPlan
-from sqlext_planner.exchange.partitioning.range_plans import KeyTimes
 
 from tests.planner.exchange.partitioning.routed_rows import exact_loads, rows_of
 
@@ -67,7 +66,7 @@ def test_a_time_that_holds_everything_cannot_be_cut() -> None:
 
 def test_the_plan_says_what_could_not_be_cut() -> None:
     rows = rows_of([[(0, 5)] * 90 + [(0, 6)] * 10, [(0, 5)] * 100])
-    plan = TimeRangePartitioner().plan(Exchange(exact_loads(rows, 2), Demand((0, 0)), 4))
+    plan = PARTITIONERS["time_range"](Exchange(exact_loads(rows, 2), Demand((0, 0)), 4))
     assert isinstance(plan, PartitionPlan)
     assert [split.pieces for split in plan.splits] == [2]
     assert plan.balance == pytest.approx(3.8)
@@ -112,7 +111,7 @@ def test_the_plan_is_balanced_where_times_can_be_cut(seed: int, theta: float, pa
     times = random.integers(0, 100_000, (2, 600))
     rows = rows_of([list(zip(k.tolist(), t.tolist(), strict=True)) for k, t in zip(keys, times, strict=True)])
     exchange = Exchange(exact_loads(rows, 2), Demand((100, 100)), partitions, PartitionerOptions(theta=theta))
-    plan = TimeRangePartitioner().plan(exchange)
+    plan = PARTITIONERS["time_range"](exchange)
     assert isinstance(plan, PartitionPlan)
     assert plan.balance <= theta + 1e-9
     assert plan.work.min() > 0
@@ -126,7 +125,7 @@ def test_finer_cuts_pay(seed: int, partitions: int, reach: int) -> None:
     times = random.integers(0, 100_000, (2, 600))
     rows = rows_of([list(zip(k.tolist(), t.tolist(), strict=True)) for k, t in zip(keys, times, strict=True)])
     plans = [
-        TimeRangePartitioner().plan(
+        PARTITIONERS["time_range"](
             Exchange(exact_loads(rows, 2), Demand((reach, 0)), partitions, PartitionerOptions(even=even))
         )
         for even in (1.2, 1.0)
@@ -138,7 +137,7 @@ def test_finer_cuts_pay(seed: int, partitions: int, reach: int) -> None:
 def test_a_key_with_most_rows_is_cut_until_partitions_are_even() -> None:
     rows = rows_of([[(key, time) for time in range(900) for key in (0, 0, 0, time % 3 + 1)]] * 2)
     exchange = Exchange(exact_loads(rows, 2), Demand((3, 3)), 8, PartitionerOptions())
-    plan = TimeRangePartitioner().plan(exchange)
+    plan = PARTITIONERS["time_range"](exchange)
     assert isinstance(plan, PartitionPlan)
     assert plan.balance <= 1.05
     assert plan.moved < 1.05 * plan.rows
