@@ -1,8 +1,8 @@
 """Typed scalar expressions over columns, with Spark's meaning: what an operator can compute of a condition by itself.
 
 Plain frozen data, picklable, with no SQL in it: the planner translates what it knows to mean the same, every conversion
-of types written out. `evaluation.py` computes them over Arrow arrays, `reference.py` is the brute-force twin. An
-expression's `type` is the Arrow type that Spark hands to Python; conditions have pa.bool_().
+of types written out. `evaluation.py` computes them over Arrow arrays. An expression's `type` is the Arrow type that
+Spark hands to Python; conditions have pa.bool_().
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.early.reference import join_aggregate
 from sqlext_operators.early.windows import EstimatedAggregate, KeyTotals
+
+from tests.operators.early.reference import join_aggregate
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50).map(float)), max_size=20)
 KEYS = st.lists(st.integers(-3, 3), max_size=20)

@@ -17,7 +17,7 @@ from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.stream import Progress
-from sqlext_operators.interval_join import reference, stream_sides
+from sqlext_operators.interval_join import stream_sides
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
@@ -27,6 +27,7 @@ from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamRows, StreamSide
 
 from tests.operators.exchange.memory_chunks import MemoryChunks
+from tests.operators.interval_join import reference
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named
 from tests.properties import examples
 
