@@ -37,15 +37,6 @@ def test_aggregates_are_those_of_the_join(left: list[tuple[int, float]], right: 
         assert answer == exact or (math.isnan(answer) and math.isnan(exact))
 
 
-@given(ROWS, KEYS, ROWS, KEYS)
-def test_parts_merge_into_the_whole(
-    left: list[tuple[int, float]], right: list[int], more: list[tuple[int, float]], others: list[int]
-) -> None:
-    whole = totals(left + more, right + others)
-    assert same(totals(left, right).merged(totals(more, others)), whole)
-    assert same(totals(more, others).merged(totals(left, right)), whole)
-
-
 def test_keys_may_be_texts() -> None:
     found = KeyTotals.of(np.array(["b", "a", "b"]), None, np.array(["b", "c"]))
     assert (found.pairs, found.left, found.right) == (2.0, 3, 2)
