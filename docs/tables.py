@@ -12,7 +12,8 @@ import window_reference
 from relation_pictures import picture
 from sqlext_operators.interval_join.passes import passes_for
 from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, PeriodRelation
-from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
+from sqlext_operators.interval_join.sweep.transforms import ROWS as SWEEPS
+from sqlext_operators.interval_join.sweep.transforms import residual_of
 from sqlext_planner.config import Config, Setting
 from sqlext_planner.early.nodes import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
@@ -111,8 +112,14 @@ def window_table() -> str:
 def sweep_table() -> str:
     """One row for each sweep of a relation."""
     rows = ["| relation | sweep | active side | its events | residual |", "|---|---|---|---|---|"]
-    for name, sweep, active, events, residual in sweeps():
-        rows.append(f"| `{name}` | {sweep} | {active} | {events} | {residual} |")
+    for name, row in SWEEPS.items():
+        choices = [(sweep, "") for sweep in row.sweeps]
+        note = " (streams)" if "epsilon" not in RELATIONS[name].parameters else " (streams; only epsilon given)"
+        choices += [(row.by_ends, note)] if row.by_ends else []
+        choices += [(row.by_starts, " (only delta given)")] if row.by_starts else []
+        for sweep, note in choices:
+            residual = ", ".join(map(str, residual_of(sweep, RELATIONS[name].terms)))
+            rows.append(f"| `{name}` | {sweep.algorithm.name}{note} | {sweep.active} | {sweep.events} | {residual} |")
     return "\n".join(rows)
 
 

@@ -17,8 +17,9 @@ from sqlext_operators.interval_join.relations import RELATIONS, PeriodRelation
 from sqlext_operators.window.evaluators.sums import total
 from sqlext_operators.window.functions import FUNCTIONS, Evaluation, Parameter, WindowFunction
 from sqlext_operators.window.functions.types import bigint
-from sqlext_operators.window.twins import TWINS
 from sqlext_planner.plan_format import tree_text
+
+from tests.operators.window.twins import TWINS
 
 RELATIONS["period_holds_start_of"] = PeriodRelation(
     "period_holds_start_of", "period", ("HOLDS START OF",), "a <= c, c < b", None, "s starts while r lasts."

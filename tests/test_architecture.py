@@ -51,8 +51,8 @@ def test_walks_have_twelve_stops_at_most_and_none_twice() -> None:
         assert order == sorted(order)
 
 
-#: Folders of parallel parts: the kernel, the twin or the table rows of a module are called as it is.
-PARALLEL = {"evaluators", "functions", "kernels", "twins"}
+#: Folders of parallel parts: the kernel or the table rows of a module are called as it is.
+PARALLEL = {"evaluators", "functions", "kernels"}
 
 
 def test_a_name_stands_once_in_a_feature() -> None:

@@ -162,7 +162,7 @@ def test_no_modules_import_each_other(trees: dict[str, ast.Module]) -> None:
 
 def test_every_module_is_reached(trees: dict[str, ast.Module]) -> None:
     """From the command line, a Session, a notebook, sqlglot's dialects, what workers load by name, and the examples of
-    the manual; only twins are for the tests alone."""
+    the manual."""
     graph = imports_between_modules(trees)
     for name in trees:
         parts = name.split(".")
@@ -182,5 +182,4 @@ def test_every_module_is_reached(trees: dict[str, ast.Module]) -> None:
         "sqlext.syntax.dialect",
     }
     reached = set().union(*({root} | nx.descendants(graph, root) for root in roots | evaluators | shown))
-    left = {name for name in set(trees) - reached if not re.search(r"reference$|\.twins\b", name)}
-    assert left == set()
+    assert set(trees) - reached == set()

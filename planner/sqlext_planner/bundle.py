@@ -119,12 +119,10 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def _operators() -> Iterator[tuple[PurePosixPath, Path]]:
-    """The package's modules, sorted, without the twins that only tests call (a wheel has none)."""
+    """The package's modules, sorted."""
     root = Path(sqlext_operators.__file__).parent
     for path in sorted(root.rglob("*.py")):
-        name = PurePosixPath(path.relative_to(root.parent))
-        if "twins" not in name.parts and not name.stem.endswith("reference"):
-            yield name, path
+        yield PurePosixPath(path.relative_to(root.parent)), path
 
 
 def _installed(names: tuple[str, ...]) -> Iterator[tuple[PurePosixPath, Path]]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlext_operators.window.functions import lookup
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, holds_subquery
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Window

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence, Set
 from functools import partial
 
 from sqlext_planner.early.nodes import Emission, default_estimator, estimator_docs, row_estimators, stream_estimators
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import time_of

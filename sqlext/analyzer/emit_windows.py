@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlext_planner.early.nodes import Bounds, EarlyWindows, Emission
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project

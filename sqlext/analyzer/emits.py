@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from typing import Literal, cast
 
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction, TimeWindow, time_window
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction, conjuncts
 from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import LogicalPlan

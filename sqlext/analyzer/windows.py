@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, holds_subquery
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.joins import Join

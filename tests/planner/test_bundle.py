@@ -21,16 +21,14 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_zip_holds_every_module_but_the_twins(tmp_path: Path) -> None:
+def test_zip_holds_every_module(tmp_path: Path) -> None:
     for name in ("one.zip", "two.zip"):
         bundle.write_zip(tmp_path / name)
     assert digest(tmp_path / "one.zip") == digest(tmp_path / "two.zip")
     names = zipfile.ZipFile(tmp_path / "one.zip").namelist()
     modules = {str(path.relative_to(ROOT / "operators")) for path in (ROOT / "operators").rglob("*.py")}
     assert names == sorted(names)
-    left_out = modules - set(names)
-    assert set(names) <= modules
-    assert {Path(name).stem for name in left_out if "/twins/" not in name} == {"reference", "sweep_reference"}
+    assert set(names) == modules
 
 
 def test_environment_runs_where_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DoubleType
 from sqlext_operators.window.functions import FUNCTIONS, WindowFunction
-from sqlext_operators.window.twins import TWINS, View
 
 from sqlext import Session
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
+from tests.operators.window.twins import TWINS, View
 
 pytestmark = pytest.mark.tidied
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_operators.period_algebra import reference
 from sqlext_operators.period_algebra.spec import Operation, PeriodAlgebraSpec
 from sqlext_planner.errors import AnalysisError, DataError, UnsupportedError
 
 from sqlext import Session
+from tests.operators.period_algebra import reference
 
 Rows = list[tuple[Any, ...]]
 DAY = datetime.date(2024, 3, 30)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,23 @@ def whole(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatc
     ]
     fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def gathered(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """`whole`, of as many batches together as have `rows` rows, or `size` bytes; none without rows."""
+    held: list[pa.RecordBatch] = []
+    count = nbytes = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        nbytes += batch.nbytes
+        if count >= rows or (size is not None and nbytes >= size):
+            yield whole(schema, held)
+            held, count, nbytes = [], 0, 0
+    if count:
+        yield whole(schema, held)
 
 
 def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> pa.RecordBatch:

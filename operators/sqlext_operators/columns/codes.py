@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.compact import coded, plain_type
-from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals
+from sqlext_operators.columns.flat import WORD_DIGITS, fixed_width, limbs, to_array, to_decimals
 from sqlext_operators.errors import RowError
 
 
@@ -33,7 +33,7 @@ def own_codes(array: pa.Array) -> Int64s | None:
     if pa.types.is_floating(dtype):
         return _float_codes(fixed_width(array).astype(np.float64))
     if pa.types.is_decimal(dtype):
-        return limbs(array)[0].view(np.int64) if dtype.precision <= 18 else None
+        return limbs(array)[0].view(np.int64) if dtype.precision <= WORD_DIGITS else None
     if pa.types.is_primitive(dtype):
         return fixed_width(array).astype(np.int64, copy=False)
     return None
@@ -42,7 +42,7 @@ def own_codes(array: pa.Array) -> Int64s | None:
 def values_of(codes: Int64s, dtype: pa.DataType) -> pa.Array:
     """The values of a type whose `own_codes` these are; the type is no boolean."""
     if pa.types.is_floating(dtype):
-        return pa.array(_floats_of(codes), pa.float64()).cast(dtype)
+        return pa.array(floats_of(codes), pa.float64()).cast(dtype)
     if pa.types.is_decimal(dtype):
         return to_decimals(codes.view(np.uint64), codes >> 63, None, dtype)
     return to_array(codes.astype(f"i{dtype.bit_width // 8}", copy=False), None, dtype)
@@ -82,11 +82,11 @@ def ranked(array: pa.Array) -> tuple[Int64s, pa.Array]:
     codes: Int64s = rank[indices.to_numpy(zero_copy_only=False)]
     values = encoded.dictionary.take(order)
     if pa.types.is_floating(dtype):
-        return codes, pa.array(_floats_of(fixed_width(values)), pa.float64()).cast(dtype)
+        return codes, pa.array(floats_of(fixed_width(values)), pa.float64()).cast(dtype)
     return codes, values.cast(dtype)
 
 
-def _floats_of(codes: Int64s) -> npt.NDArray[np.float64]:
+def floats_of(codes: Int64s) -> npt.NDArray[np.float64]:
     """The doubles whose `_float_codes` these are."""
     bits = codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
     return bits.view(np.float64)

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Bools
 
+#: Decimals of up to so many digits fit into one int64.
+WORD_DIGITS = 18
 _FIXED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 

@@ -19,16 +19,13 @@ import pyarrow.compute as pc
 from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.columns.codes import order_codes
 from sqlext_operators.columns.compact import coded, plain_column, plain_type
-from sqlext_operators.columns.flat import limbs
+from sqlext_operators.columns.flat import WORD_DIGITS, limbs
 from sqlext_operators.kernels.key_hash import assign_codes, find_codes, hash_bytes, hash_integers, rehash
 from sqlext_operators.kernels.lookups import search_codes
 
 _NO_MASK: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
 _FIRST_SLOTS = 1 << 10
 LeftCodes = Callable[[pa.Array], Int64s]
-
-#: Decimals of more digits do not fit into one int64.
-_WORD_DIGITS = 18
 
 
 class KeyTypeError(TypeError):
@@ -66,6 +63,11 @@ def hash_keys(columns: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
     return hashes
 
 
+def row_hashes(batch: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """`hash_keys` of the columns `keys` of a batch; 0 without keys."""
+    return hash_keys([batch.column(name) for name in keys]) if keys else np.zeros(batch.num_rows, np.uint64)
+
+
 def integer_words(column: pa.Array) -> IntegerWords | None:
     """The column as int64 words whose equality is the key's equality; None for strings and binary.
 
@@ -79,14 +81,16 @@ def integer_words(column: pa.Array) -> IntegerWords | None:
     if not _is_integer_like(kind):
         raise KeyTypeError(f"a column of type {kind} cannot be a key")
     if pa.types.is_decimal(kind):
-        return IntegerWords(_decimal_words(column), _mask(column))
+        low, high = limbs(column)
+        words = (np.ascontiguousarray(high), np.ascontiguousarray(low.view(np.int64)))
+        return IntegerWords(words, validity(column))
     if pa.types.is_floating(kind):
         values = _plain(column.cast(pa.float64()), np.float64) + 0.0  # -0.0 + 0.0 is 0.0
         bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-        return IntegerWords((bits,), _mask(column))
+        return IntegerWords((bits,), validity(column))
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
-    return IntegerWords((_plain(column, None).astype(np.int64, copy=False),), _mask(column))
+    return IntegerWords((_plain(column, None).astype(np.int64, copy=False),), validity(column))
 
 
 class KeyCodes:
@@ -243,13 +247,6 @@ def _is_integer_like(kind: pa.DataType) -> bool:
     )
 
 
-def _mask(column: pa.Array) -> npt.NDArray[np.uint8]:
-    """uint8[n], 0 for NULL; empty if there is no NULL."""
-    if column.null_count == 0:
-        return _NO_MASK
-    return np.asarray(column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False), dtype=np.uint8)
-
-
 def _plain(column: pa.Array, dtype: npt.DTypeLike | None) -> npt.NDArray[np.int64]:
     """The value buffer of a fixed-width column, with any value at NULLs; temporal types as their integers."""
     if dtype is None:
@@ -260,15 +257,6 @@ def _plain(column: pa.Array, dtype: npt.DTypeLike | None) -> npt.NDArray[np.int6
         return np.empty(0, dtype)
     values: npt.NDArray[np.int64] = np.frombuffer(column.buffers()[1], dtype=dtype)
     return values[column.offset : column.offset + len(column)]
-
-
-def _decimal_words(column: pa.Array) -> tuple[npt.NDArray[np.int64], ...]:
-    """(high, low) of each 128-bit value."""
-    if len(column) == 0:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
-    words = words[column.offset : column.offset + len(column)]
-    return np.ascontiguousarray(words[:, 1]), np.ascontiguousarray(words[:, 0])
 
 
 def _byte_parts(
@@ -284,7 +272,7 @@ def _byte_parts(
     stored = np.frombuffer(offset_buffer, dtype="i8" if large else "i4")
     offsets: npt.NDArray[np.int64] = stored[column.offset : column.offset + len(column) + 1].astype(np.int64)
     data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
-    return data, offsets, _mask(column)
+    return data, offsets, validity(column)
 
 
 def null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
@@ -302,7 +290,7 @@ def value_codes(right: pa.Array) -> tuple[Int64s, LeftCodes]:
 
     Left values have the same type, or another width of integer or float.
     """
-    if _is_bytes(right.type) or (pa.types.is_decimal(right.type) and right.type.precision > _WORD_DIGITS):
+    if _is_bytes(right.type) or (pa.types.is_decimal(right.type) and right.type.precision > WORD_DIGITS):
         return _byte_codes(_sortable(right))
     # Integers, floats, booleans, dates, times and short decimals are their own codes.
     return order_codes(right), order_codes
@@ -321,11 +309,11 @@ def _byte_codes(right: pa.Array) -> tuple[Int64s, LeftCodes]:
     order = pc.sort_indices(encoded.dictionary)
     rank = np.zeros(len(order) + 1, np.int64)
     rank[order.to_numpy(zero_copy_only=False)] = 2 * np.arange(len(order))
-    known = _bytes_of(encoded.dictionary.take(order))
+    known = _byte_parts(encoded.dictionary.take(order))[:2]
 
     def left_codes(array: pa.Array) -> Int64s:
         codes = np.empty(len(array), np.int64)
-        search_codes(*known, *_bytes_of(_sortable(array)), codes)
+        search_codes(*known, *_byte_parts(_sortable(array))[:2], codes)
         return codes
 
     return rank[pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)], left_codes
@@ -342,12 +330,3 @@ def _sortable(array: pa.Array) -> pa.Array:
     offsets = np.arange(0, 16 * len(array) + 1, 16, dtype=np.int64)
     bitmap = pa.py_buffer(np.packbits(validity(array), bitorder="little")) if array.null_count else None
     return pa.Array.from_buffers(pa.large_binary(), len(array), [bitmap, pa.py_buffer(offsets), pa.py_buffer(words)])
-
-
-def _bytes_of(array: pa.Array) -> tuple[UInt8s, Int64s]:
-    """(data, offsets) of a large_binary array."""
-    _, offsets, data = array.buffers()
-    values = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    if len(array) == 0:
-        return values, np.zeros(1, np.int64)
-    return values, np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]

@@ -8,7 +8,6 @@ floats, or float64[n] for n rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from statistics import NormalDist
 from typing import Any, Self, TypeVar
@@ -62,7 +61,7 @@ FORGETTING = 1 / 16
 class LearnedRecord:
     """A dataclass of numbers and of others like it, which lasts between answers as JSON."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Any:
         """All that it knows, as numbers and dicts of these."""
         return {
             item.name: value.state() if isinstance(value := getattr(self, item.name), LearnedRecord) else value
@@ -70,7 +69,7 @@ class LearnedRecord:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
+    def restored(cls, state: Any) -> Self:
         """What has the state; it may hold more."""
         parts = {}
         for item in fields(cls):  # type: ignore[arg-type]

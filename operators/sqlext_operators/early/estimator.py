@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sqlext_operators.early.estimation import Moments, interval, normal_error, open_interval, t_quantile
+from sqlext_operators.early.estimation import LearnedRecord, Moments, interval, normal_error, open_interval, t_quantile
 from sqlext_operators.early.history import History
 from sqlext_operators.early.windows import EarlyAnswer, EarlyWindow, EstimatedAggregate, KeyTotals
 
@@ -35,7 +35,7 @@ class Estimator:
     `estimate` answers early, `learn` hands over the totals of the same window when no more rows can come (its end is
     older than the watermark). Windows may be learned from in any order, and answered in any order. `state` is all that
     lasts between windows, as plain numbers and lists (JSON); `restore` puts it back.
-    A subclass has a `_guess`, and what it learns in `_learn`.
+    A subclass has a `_guess`, and what it learns in `_learn`: `records` are the names and classes of what it keeps.
     """
 
     name: ClassVar[str]
@@ -43,12 +43,14 @@ class Estimator:
     doc: ClassVar[str]
     #: Whether `EarlyWindow.arrivals` has to be there
     follows_arrivals: ClassVar[bool] = False
+    records: ClassVar[Mapping[str, type[LearnedRecord]]] = {}
 
     def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
         """`confidence` in (0, 1): the share of windows whose interval is to hold the exact answer."""
         self.aggregate = aggregate
         self.confidence = confidence
         self.history = History()
+        self._learned: dict[str, Any] = {name: kind() for name, kind in self.records.items()}
 
     def estimate(self, window: EarlyWindow) -> EarlyAnswer:
         """The early answer of a window. Never fails, and learns nothing."""
@@ -71,24 +73,18 @@ class Estimator:
 
     def state(self) -> dict[str, Any]:
         """All that the estimator has learned, as numbers, lists and dicts of these."""
-        return {"history": self.history.state(), **self._state()}
+        return {"history": self.history.state(), **{name: part.state() for name, part in self._learned.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Put back what `state` gave."""
         self.history = History.restored(state["history"])
-        self._restore(state)
+        self._learned = {name: kind.restored(state[name]) for name, kind in self.records.items()}
 
     def _guess(self, window: EarlyWindow) -> WindowGuess:
         raise NotImplementedError
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
         """What the estimator learns itself; before the history does."""
-
-    def _state(self) -> dict[str, Any]:
-        return {}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        pass
 
     def _judge(self, window: EarlyWindow, final: KeyTotals) -> None:
         """Compare the guess, made before the window is learned from, with the truth."""
@@ -136,20 +132,19 @@ class JudgedEstimator(Estimator):
     windows of different sizes can be compared.
     """
 
-    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
-        super().__init__(aggregate, confidence)
-        self._misses = Moments()
+    records: ClassVar[Mapping[str, type[LearnedRecord]]] = {"misses": Moments}
 
     def _value(self, window: EarlyWindow) -> float:
         raise NotImplementedError
 
     def _guess(self, window: EarlyWindow) -> WindowGuess:
         value = self._value(window)
-        count, size = self._misses.count, self._size(window.totals)
+        misses: Moments = self._learned["misses"]
+        count, size = misses.count, self._size(window.totals)
         if count < 2 or not size:
             return WindowGuess(value, math.inf, 1.0)
-        deviation = math.sqrt(self._misses.variance * (1 + 1 / count)) * size
-        return WindowGuess(value, deviation, count - 1, shift=self._misses.mean * size)
+        deviation = math.sqrt(misses.variance * (1 + 1 / count)) * size
+        return WindowGuess(value, deviation, count - 1, shift=misses.mean * size)
 
     def _first(self, window: EarlyWindow) -> EarlyAnswer:
         return self._open(window, self._value(window), window.elapsed**2)
@@ -158,14 +153,8 @@ class JudgedEstimator(Estimator):
         size = self._size(window.totals)
         miss = final.answer(self.aggregate) - self._value(window)
         if size and math.isfinite(miss):
-            self._misses.add(miss / size)
+            self._learned["misses"].add(miss / size)
 
     def _size(self, totals: KeyTotals) -> float:
         scale = 1.0 if self.aggregate is EstimatedAggregate.COUNT else totals.value_scale
         return scale if self.aggregate is EstimatedAggregate.AVG else scale * totals.left * totals.right
-
-    def _state(self) -> dict[str, Any]:
-        return {"misses": self._misses.state()}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._misses = Moments.restored(state["misses"])

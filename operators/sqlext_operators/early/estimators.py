@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
-from sqlext_operators.early.estimation import Moments
+from sqlext_operators.early.estimation import LearnedRecord, Moments
 from sqlext_operators.early.estimator import Estimator, JudgedEstimator, WindowGuess
 from sqlext_operators.early.kernels import follow
 from sqlext_operators.early.shrink import Coverage, Shrink
@@ -27,7 +27,7 @@ SEED = 17
 
 
 @dataclass
-class NormalGamma:
+class NormalGamma(LearnedRecord):
     """Mean μ and precision φ of a quantity: μ | φ ~ N(mean, 1 / (weight φ)), φ ~ Gamma(shape, rate).
 
     With the distortions z known, the observations z x ~ N(μ, 1/φ) are conjugate to it, so the mean-field fixed point of
@@ -57,6 +57,16 @@ class NormalGamma:
         return 2 * self.shape
 
 
+@dataclass
+class Factors(LearnedRecord):
+    """What is known of each factor."""
+
+    left_rows: NormalGamma = field(default_factory=NormalGamma)
+    right_rows: NormalGamma = field(default_factory=NormalGamma)
+    selectivity: NormalGamma = field(default_factory=NormalGamma)
+    average: NormalGamma = field(default_factory=NormalGamma)
+
+
 class VariationalInference(Estimator):
     """COUNT = n_left n_right σ, SUM = COUNT α, AVG = α; every factor has a normal-gamma posterior.
 
@@ -68,9 +78,7 @@ class VariationalInference(Estimator):
     name = "svi"
     doc = "PECJ's variational inference in closed form (normal-gamma); this window weighs as much as each before"
 
-    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
-        super().__init__(aggregate, confidence)
-        self._factors = {name: NormalGamma() for name in ("left_rows", "right_rows", "selectivity", "average")}
+    records: ClassVar[Mapping[str, type[LearnedRecord]]] = {"factors": Factors}
 
     def _guess(self, window: EarlyWindow) -> WindowGuess:
         covered = self.history.covered
@@ -90,19 +98,14 @@ class VariationalInference(Estimator):
         return WindowGuess(value, math.sqrt(max(0.0, variance)), min(posterior.freedom for posterior in known))
 
     def _posterior(self, name: str, value: float | None) -> NormalGamma | None:
-        prior = self._factors[name]
+        prior: NormalGamma = getattr(self._learned["factors"], name)
         posterior = prior if value is None else prior.after(value)
         return posterior if posterior.weight else None
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
+        factors = self._learned["factors"]
         for name, value in _factors(final, 1.0, 1.0).items():
-            self._factors[name] = self._factors[name].after(value)
-
-    def _state(self) -> dict[str, Any]:
-        return {"factors": {name: asdict(factor) for name, factor in self._factors.items()}}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._factors = {name: NormalGamma(**factor) for name, factor in state["factors"].items()}
+            setattr(factors, name, getattr(factors, name).after(value))
 
 
 def _factors(totals: KeyTotals, left_share: float, right_share: float) -> dict[str, float]:
@@ -165,12 +168,12 @@ class Perceptron(JudgedEstimator):
             self._weights, _scaled(self._inputs - mean, scale), _scaled(self._outputs - shift, unit)
         )
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         arrays = {"inputs": self._inputs.tolist(), "outputs": self._outputs.tolist()}
-        return {**super()._state(), **arrays, "weights": [weight.tolist() for weight in self._weights]}
+        return {**super().state(), **arrays, "weights": [weight.tolist() for weight in self._weights]}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
         self._inputs = np.array(state["inputs"], np.float64).reshape(-1, 4)
         self._outputs = np.array(state["outputs"], np.float64).reshape(-1, 4)
         self._weights = [np.array(weight, np.float64) for weight in state["weights"]]
@@ -243,15 +246,12 @@ class KSlack(JudgedEstimator):
     name = "ksj"
     doc = "what a k-slack buffer has let go by then (KSJ)"
     follows_arrivals = True
-
-    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
-        super().__init__(aggregate, confidence)
-        self._slack = Moments()
+    records: ClassVar[Mapping[str, type[LearnedRecord]]] = {**JudgedEstimator.records, "slack": Moments}
 
     @property
     def slack(self) -> float:
         """K in microseconds."""
-        return self._slack.mean
+        return float(self._learned["slack"].mean)
 
     def _value(self, window: EarlyWindow) -> float:
         return released(_arrivals(window), self.slack).answer(self.aggregate)
@@ -260,14 +260,7 @@ class KSlack(JudgedEstimator):
         super()._learn(window, final)
         arrivals = _arrivals(window)
         if len(arrivals.lags):
-            self._slack.add(float(np.quantile(arrivals.lags, RECALL, method="higher")))
-
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "slack": self._slack.state()}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        self._slack = Moments.restored(state["slack"])
+            self._learned["slack"].add(float(np.quantile(arrivals.lags, RECALL, method="higher")))
 
 
 def released(arrivals: Arrivals, slack: float) -> KeyTotals:
@@ -296,8 +289,7 @@ class AdaptiveLinearFilter(JudgedEstimator):
     follows_arrivals = True
 
     def _value(self, window: EarlyWindow) -> float:
-        rows = window.arrivals
-        assert rows is not None, "this estimator follows arrivals"
+        rows = _arrivals(window)
         key_count = int(rows.keys.max()) + 1 if len(rows.keys) else 0
         count, total, average, pairs, _ = follow(
             rows.is_left, rows.keys, rows.values, rows.events, rows.arrivals, float(rows.length), key_count

@@ -8,11 +8,6 @@ them independently. The formulas are those of the variance of a product of two i
 With the rows of a key spread evenly over a window, the early rows of each key are a random share of all its rows. The
 test is Pearson's: squared distances from that share, over their variance. It is near 1 for evenly spread keys and
 above it for keys that come in clusters, and for keys whose rows are later than others'.
-
-How far a part of the rows of two streams tells about their join: variances of sums over pairs.
-
-Each left row has arrived with probability `left`, each right row with `right`, all of them independently. The
-formulas are those of the variance of a product of two independent sums, key by key.
 """
 
 from __future__ import annotations

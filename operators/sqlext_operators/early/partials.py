@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sqlext_operators.arrays import first_places
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import KeyCodes
@@ -116,8 +117,7 @@ class TotalsSpec:
         size = len(found)
         if size == batch.num_rows:
             return batch
-        first = np.empty(size, np.int64)
-        first[codes[::-1]] = np.arange(batch.num_rows - 1, -1, -1)
+        first = first_places(codes, size)
         columns: dict[str, pa.Array] = {
             name: batch.column(name).take(pa.array(first)) for name in (WINDOW, *self.key_names)
         }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -127,20 +127,23 @@ class Shrink(Estimator):
     name = "shrink"
     doc = "coverage, drawn towards what past windows were in the end: rows, selectivity and average, by precision"
 
-    def __init__(self, aggregate: EstimatedAggregate = EstimatedAggregate.COUNT, confidence: float = 0.95) -> None:
-        super().__init__(aggregate, confidence)
-        self._left, self._right = Factor(), Factor()
-        self._selectivity, self._average = Factor(), Factor()
-        #: Relative variance of past early selectivities, times the geometric mean of the rows of both sides
-        self._noise = Moments()
-        #: Variance of past early averages, times the same
-        self._average_noise = Moments()
+    #: `noise`: relative variance of past early selectivities, times the geometric mean of the rows of both sides;
+    #: `average_noise`: variance of past early averages, times the same.
+    records: ClassVar[Mapping[str, type[LearnedRecord]]] = {
+        "left_rows": Factor,
+        "right_rows": Factor,
+        "selectivity": Factor,
+        "average": Factor,
+        "noise": Moments,
+        "average_noise": Moments,
+    }
 
     def _guess(self, window: EarlyWindow) -> WindowGuess:
         totals, covered = window.totals, self.history.covered
-        freedom = max(1.0, self._left.values.count - 1)
-        left = _rows(self._left, totals.left, self.history.left)
-        right = _rows(self._right, totals.right, self.history.right)
+        rows: Factor = self._learned["left_rows"]
+        freedom = max(1.0, rows.values.count - 1)
+        left = _rows(rows, totals.left, self.history.left)
+        right = _rows(self._learned["right_rows"], totals.right, self.history.right)
         average = _UNSEEN
         if self.aggregate is not EstimatedAggregate.COUNT:
             average = self._average_of(totals, left.mean * right.mean, covered)
@@ -160,38 +163,40 @@ class Shrink(Estimator):
         return WindowGuess(total.mean, math.sqrt(total.variance), freedom, conflict=total.conflict)
 
     def _selectivity_of(self, totals: KeyTotals, left: float, right: float, covered: Covered) -> Posterior:
+        factor: Factor = self._learned["selectivity"]
+        past: Moments = self._learned["noise"]
         seen = totals.left * totals.right
         if not seen:
-            return (
-                self._selectivity.posterior(0.0, math.inf) if self._selectivity.values.weights else Posterior(0.0, 0.0)
-            )
+            return factor.posterior(0.0, math.inf) if factor.values.weights else Posterior(0.0, 0.0)
         observed = totals.pairs / seen
         # the level of the past, not of this window: few pairs by chance would look certain
-        level = self._selectivity.values.mean if self._selectivity.values.weights else observed
-        noise = self._noise.mean / math.sqrt(left * right) if self._noise.weights and left * right > 0 else 0.0
-        if self._noise.count < 2:
+        level = factor.values.mean if factor.values.weights else observed
+        noise = past.mean / math.sqrt(left * right) if past.weights and left * right > 0 else 0.0
+        if past.count < 2:
             whole = PairMoments.of_count(totals).of_whole(covered)
             noise = max(noise, selectivity_variance(whole, covered, max(left, 1.0), max(right, 1.0)))
         # as if one more pair had come: that none is there does not mean that there will be none
         rounding = (1 - covered.pairs) / seen**2
-        return self._selectivity.posterior(observed, noise * level**2 + rounding)
+        return factor.posterior(observed, noise * level**2 + rounding)
 
     def _average_of(self, totals: KeyTotals, combinations: float, covered: Covered) -> Posterior:
+        factor: Factor = self._learned["average"]
+        noise: Moments = self._learned["average_noise"]
         if not totals.pairs:
-            return self._average.posterior(0.0, math.inf) if self._average.values.count >= 2 else _UNSEEN
+            return factor.posterior(0.0, math.inf) if factor.values.count >= 2 else _UNSEEN
         variance = average_variance(totals, covered)
-        if self._average_noise.weights and combinations > 0:
+        if noise.weights and combinations > 0:
             # without a huge value so far, the rows of this window know nothing of huge values
-            variance = max(variance, self._average_noise.mean / math.sqrt(combinations))
-        found = self._average.posterior(totals.pair_sum / totals.pairs, variance)
+            variance = max(variance, noise.mean / math.sqrt(combinations))
+        found = factor.posterior(totals.pair_sum / totals.pairs, variance)
         # a single huge value makes no window unlike the others: values may have any distribution
         return replace(found, conflict=False)
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
         early = window.totals
         left, right = float(final.left), float(final.right)
-        self._left.learn(left)
-        self._right.learn(right)
+        self._learned["left_rows"].learn(left)
+        self._learned["right_rows"].learn(right)
         combinations = left * right
         if not combinations:
             return
@@ -201,37 +206,17 @@ class Shrink(Estimator):
         noise = selectivity_variance(PairMoments.of_count(final), covered, left, right) if seen else math.inf
         value = final.pairs / combinations
         observed = early.pairs / (early.left * early.right) if seen else None
-        self._selectivity.learn(value, observed, noise * value**2 if value else 0.0)
+        self._learned["selectivity"].learn(value, observed, noise * value**2 if value else 0.0)
         if seen and final.pairs:
-            self._noise.add(noise * math.sqrt(combinations))
+            self._learned["noise"].add(noise * math.sqrt(combinations))
         if final.pairs:
             average = final.pair_sum / final.pairs
             if early.pairs:
                 variance = PairMoments.of_average(final).variance(covered) / final.pairs**2
-                self._average.learn(average, early.pair_sum / early.pairs, variance)
-                self._average_noise.add(variance * math.sqrt(combinations))
+                self._learned["average"].learn(average, early.pair_sum / early.pairs, variance)
+                self._learned["average_noise"].add(variance * math.sqrt(combinations))
             else:
-                self._average.learn(average)
-
-    def _state(self) -> dict[str, Any]:
-        return {name: part.state() for name, part in self._parts().items()}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._left, self._right = Factor.restored(state["left_rows"]), Factor.restored(state["right_rows"])
-        self._selectivity = Factor.restored(state["selectivity"])
-        self._average = Factor.restored(state["average"])
-        self._noise = Moments.restored(state["noise"])
-        self._average_noise = Moments.restored(state["average_noise"])
-
-    def _parts(self) -> dict[str, Factor | Moments]:
-        return {
-            "left_rows": self._left,
-            "right_rows": self._right,
-            "selectivity": self._selectivity,
-            "average": self._average,
-            "noise": self._noise,
-            "average_noise": self._average_noise,
-        }
+                self._learned["average"].learn(average)
 
 
 def _product(factors: list[Posterior]) -> Posterior:

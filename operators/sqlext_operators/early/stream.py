@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from sqlext_operators.early.partials import LATEST, ROWS, WINDOW, PairCall, Pair
 from sqlext_operators.early.windows import EarlyAnswer, EarlyWindow, Ints
 from sqlext_operators.errors import about
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunks import DECODED_BYTES, Chunk, ChunkStore
+from sqlext_operators.exchange.chunks import DECODED_BYTES, ChunkStore
 from sqlext_operators.exchange.stream import Expiry, Progress, late_error
 
 #: Kinds of chunks: totals of the left and the right side, of before the answer and after it; then what is below.
@@ -109,16 +109,13 @@ class EarlyState:
             batch = self._sides[kind % AFTER].merged([self._store.read(chunk) for chunk in chunks])
             if watermark is not None:
                 batch = batch.filter(pa.array(numbers(batch, WINDOW) + self._length > watermark))
-            self._drop(chunks)
+            for chunk in chunks:
+                self._store.drop(chunk)
             self.add(kind % AFTER, batch, after=kind >= AFTER)
 
     def rows(self) -> int:
         """How many totals are kept."""
         return sum(chunk.rows for kind in _TOTALS for chunk in self._store.chunks(kind))
-
-    def _drop(self, chunks: Iterable[Chunk]) -> None:
-        for chunk in chunks:
-            self._store.drop(chunk)
 
 
 def _by_window(batches: Sequence[pa.RecordBatch]) -> dict[int, pa.RecordBatch]:

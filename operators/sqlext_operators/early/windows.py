@@ -40,7 +40,7 @@ class KeyTotals:
     """Totals of the rows of one window, by key; all arrays have one element for each key, keys ascending.
 
     `left_rows`, `right_rows`: numbers of rows. `left_sums`, `left_squares`: sums of the left values and of their
-    squares. Totals of parts of a window are merged by `merged`, in any order.
+    squares.
     """
 
     keys: Keys
@@ -62,27 +62,6 @@ class KeyTotals:
             np.bincount(left, values, minlength=size).astype(np.float64),
             np.bincount(left, values * values, minlength=size).astype(np.float64),
             np.bincount(right, minlength=size).astype(np.int64),
-        )
-
-    def merged(self, other: KeyTotals) -> KeyTotals:
-        """The totals of both together."""
-        keys, codes = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        size = len(keys)
-
-        def counted(mine: Ints, others: Ints) -> Ints:
-            total = np.zeros(size, np.int64)
-            np.add.at(total, codes, np.concatenate([mine, others]))
-            return total
-
-        def summed(mine: Floats, others: Floats) -> Floats:
-            return np.bincount(codes, np.concatenate([mine, others]), minlength=size).astype(np.float64)
-
-        return KeyTotals(
-            keys,
-            counted(self.left_rows, other.left_rows),
-            summed(self.left_sums, other.left_sums),
-            summed(self.left_squares, other.left_squares),
-            counted(self.right_rows, other.right_rows),
         )
 
     def rows_at(self, keys: Keys) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools
+from sqlext_operators.arrays import Bools, is_among
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.flat import fixed_width, to_array, valid_mask
 from sqlext_operators.columns.keys import KeyCodes
@@ -53,41 +53,36 @@ class Due:
         return np.sort(np.concatenate([part.positions[owned_rows(part.batch)] for part in self.parts]))
 
 
-@dataclass(frozen=True)
-class DueRows:
-    """`least` is the time of the first row that is not final; `before` and `until` the last times that were due before
-    and are due now; chunks from the number `since` on are new."""
+def due_rows(
+    state: WindowState, keys: Sequence[str], least: int, before: int | None, until: int, since: int
+) -> Due | None:
+    """The due rows of a state; None if there are none.
 
-    least: int
-    before: int | None
-    until: int
-    since: int
-
-    def of(self, state: WindowState, keys: Sequence[str]) -> Due | None:
-        """The due rows of a state; None if there are none."""
-        passed = self.least if self.before is None else max(self.least, self.before + 1)
-        span = list(state.from_rows(passed, self.until + 1))
-        span += state.from_rows(self.least, min(passed, self.until + 1), self.since)
-        if not span:
-            return None
-        low = min(int(part.times[0]) for part in span)
-        high = max(int(part.times[-1]) for part in span)
-        codes = KeyCodes(max(1, len(keys)))
-        marked = [(part, self._is_due(part)) for part in state.from_rows(low, high + 1)]
-        for part, due in marked:
-            if keys and due.any():
-                codes.encode([take_rows(part.batch, np.flatnonzero(due)).column(name) for name in keys])
-        parts = []
-        for part, due in marked:
-            known = of_keys(part, codes, keys)
-            if known is not None:
-                due = due[np.isin(part.positions, known.positions)]
-                parts.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
-        return Due(tuple(parts), codes)
-
-    def _is_due(self, part: TimedRows) -> Bools:
-        is_new = part.positions >= self.since << _CHUNK_BITS
-        return is_new if self.before is None else is_new | (part.times > self.before)
+    `least` is the time of the first row that is not final; `before` and `until` are the last times that were due before
+    and are due now; chunks from the number `since` on are new.
+    """
+    passed = least if before is None else max(least, before + 1)
+    span = list(state.from_rows(passed, until + 1))
+    span += state.from_rows(least, min(passed, until + 1), since)
+    if not span:
+        return None
+    low = min(int(part.times[0]) for part in span)
+    high = max(int(part.times[-1]) for part in span)
+    codes = KeyCodes(max(1, len(keys)))
+    marked = []
+    for part in state.from_rows(low, high + 1):
+        is_new = part.positions >= since << _CHUNK_BITS
+        marked.append((part, is_new if before is None else is_new | (part.times > before)))
+    for part, due in marked:
+        if keys and due.any():
+            codes.encode([take_rows(part.batch, np.flatnonzero(due)).column(name) for name in keys])
+    parts = []
+    for part, due in marked:
+        known = of_keys(part, codes, keys)
+        if known is not None:
+            due = due[np.isin(part.positions, known.positions)]
+            parts.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
+    return Due(tuple(parts), codes)
 
 
 def of_keys(part: TimedRows, codes: KeyCodes, keys: Sequence[str]) -> TimedRows | None:
@@ -153,7 +148,7 @@ def recent(
                 batch = _numbers(operator, calls, known, watermark)
                 if tag == FROM:
                     batch = with_column(batch, POSITION, pa.array(known.positions))
-                    batch = with_column(batch, COPY, pa.array(~_among(known.positions, due_rows)))
+                    batch = with_column(batch, COPY, pa.array(~is_among(known.positions, due_rows)))
                 blocks.append(Block(0, tag, int(known.positions[0]), batch))
     with counted.operator() as running:
         for block in blocks:
@@ -259,13 +254,6 @@ def _current_totals(batch: pa.RecordBatch, call: RowCall, order: Ints, *, inside
 
 def _where(totals: FrameTotals, chosen: Bools) -> FrameTotals:
     return FrameTotals(*(np.where(chosen, values, 0.0) for values in (totals.rows, totals.sum, totals.squares)))
-
-
-def _among(positions: Ints, ascending: Ints) -> Bools:
-    """bool[n], which of the positions are among others."""
-    places = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
-    found: Bools = ascending[places] == positions
-    return found
 
 
 def _ints(batch: pa.RecordBatch, name: str) -> Ints:

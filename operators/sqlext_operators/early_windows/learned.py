@@ -5,14 +5,14 @@ past answers were from the truth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlext_operators.early.estimation import ENOUGH, FORGETTING, Moments, PastErrors
+from sqlext_operators.early.estimation import ENOUGH, FORGETTING, LearnedRecord, Moments, PastErrors
 from sqlext_operators.early.windows import Floats, Ints
 from sqlext_operators.window.spec import Frame
 
@@ -110,7 +110,7 @@ class Seen:
 
 
 @dataclass
-class Shares:
+class Shares(LearnedRecord):
     """For each bin of elapsed time, sums over past frames: new rows that were there early, and in the end."""
 
     early: Floats = field(default_factory=lambda: np.zeros(BINS))
@@ -140,9 +140,16 @@ class Shares:
         self.early = self.early * keep + np.bincount(bins, early, BINS)
         self.final = self.final * keep + np.bincount(bins, final, BINS)
 
+    def state(self) -> dict[str, Any]:
+        return {"early": self.early.tolist(), "final": self.final.tolist()}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        return cls(np.array(state["early"]), np.array(state["final"]))
+
 
 @dataclass
-class Ratio:
+class Ratio(LearnedRecord):
     """A ratio of two sums over past frames."""
 
     part: float = 0.0
@@ -158,9 +165,17 @@ class Ratio:
         self.part = self.part * keep + part
         self.whole = self.whole * keep + whole
 
+    def state(self) -> list[float]:
+        """(part, whole)."""
+        return [self.part, self.whole]
+
+    @classmethod
+    def restored(cls, state: Sequence[float]) -> Self:
+        return cls(*state)
+
 
 @dataclass
-class Learned:
+class Learned(LearnedRecord):
     """All that one call has learned; `steps` counts the micro-batches with rows to learn from.
 
     rate        new rows of a frame over its new time
@@ -172,6 +187,7 @@ class Learned:
 
     steps: int = 0
     shares: Shares = field(default_factory=Shares)
+    judged: PastErrors = field(default_factory=PastErrors)
     rate: Ratio = field(default_factory=Ratio)
     mean: Ratio = field(default_factory=Ratio)
     square: Ratio = field(default_factory=Ratio)
@@ -179,7 +195,6 @@ class Learned:
     scatter: Moments = field(default_factory=Moments)
     unrest: Moments = field(default_factory=Moments)
     drift: Moments = field(default_factory=Moments)
-    judged: PastErrors = field(default_factory=PastErrors)
 
     @property
     def trusted(self) -> bool:
@@ -197,30 +212,6 @@ class Learned:
     def total_variance(self) -> float:
         """The variance of all new values, of all frames together; 1 if nothing is known."""
         return max(0.0, self.square.value - self.mean.value**2) if self.square.whole else 1.0
-
-    def state(self) -> dict[str, Any]:
-        """All that it knows, as numbers, lists and dicts of these."""
-        ratios = {name: [ratio.part, ratio.whole] for name, ratio in self._ratios().items()}
-        moments = {name: one.state() for name, one in self._moments().items()}
-        shares = {"early": self.shares.early.tolist(), "final": self.shares.final.tolist()}
-        return {"steps": self.steps, "shares": shares, "judged": self.judged.state(), **ratios, **moments}
-
-    @staticmethod
-    def restored(state: Mapping[str, Any]) -> Learned:
-        """What has the state."""
-        learned = Learned(int(state["steps"]), judged=PastErrors.restored(state["judged"]))
-        learned.shares = Shares(np.array(state["shares"]["early"]), np.array(state["shares"]["final"]))
-        for name, ratio in learned._ratios().items():
-            ratio.part, ratio.whole = state[name]
-        for name in learned._moments():
-            setattr(learned, name, Moments.restored(state[name]))
-        return learned
-
-    def _ratios(self) -> dict[str, Ratio]:
-        return {"rate": self.rate, "mean": self.mean, "square": self.square, "within": self.within}
-
-    def _moments(self) -> dict[str, Moments]:
-        return {"scatter": self.scatter, "unrest": self.unrest, "drift": self.drift}
 
 
 def forgetting_factor(rows: int) -> float:

@@ -30,7 +30,7 @@ from sqlext_operators.early_windows.calls import (
     values_of,
     with_rows,
 )
-from sqlext_operators.early_windows.due import Due, DueRows, next_due, recent, seen_of
+from sqlext_operators.early_windows.due import Due, due_rows, next_due, recent, seen_of
 from sqlext_operators.early_windows.learned import Learned, Lengths, Moment
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
@@ -192,8 +192,8 @@ class EarlyWindowStream:
             return
         delay = spec.delay
         least = -FAR if now is None else now - self._ahead
-        due_rows = DueRows(least, None if before is None else before - delay, clock - delay, since)
-        due = due_rows.of(self._windows.state(store), self._operator.sequence.keys)
+        state, passed = self._windows.state(store), None if before is None else before - delay
+        due = due_rows(state, self._operator.sequence.keys, least, passed, clock - delay, since)
         if due is not None:
             yield self._early(store, due, Moment(clock, now, self._ahead), learned, records)
         if clock != before:

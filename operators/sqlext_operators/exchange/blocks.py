@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
@@ -98,9 +97,7 @@ class BlockSpools:
     def __enter__(self) -> BlockSpools:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for file in self._files.values():
             file.close()
         if self._folder is not None:

@@ -70,18 +70,10 @@ class ChunkStore(ABC):
 
     def __init__(self, index: bytes | None = None) -> None:
         self._chunks = {chunk.no: chunk for chunk in _listed(index)}
-        self._next = max(self._chunks, default=-1) + 1
+        #: The number of the next chunk.
+        self.next_no = max(self._chunks, default=-1) + 1
         self.watermark: int | None = None
         self.read_bytes = self.written_bytes = self.found = 0
-
-    @property
-    def next_no(self) -> int:
-        """The number of the next chunk."""
-        return self._next
-
-    @next_no.setter
-    def next_no(self, no: int) -> None:
-        self._next = max(self._next, no)
 
     def chunks(self, kind: int) -> list[Chunk]:
         """The chunks of a kind, in the order of writing."""
@@ -94,8 +86,8 @@ class ChunkStore(ABC):
     def append(self, kind: int, low: int, high: int, batch: pa.RecordBatch) -> Chunk:
         """Add a chunk."""
         data = encoded(batch, "zstd")
-        chunk = Chunk(self._next, kind, batch.num_rows, len(data), low, high, name_of(data))
-        self._next += 1
+        chunk = Chunk(self.next_no, kind, batch.num_rows, len(data), low, high, name_of(data))
+        self.next_no += 1
         self._put(chunk, data, batch)
         self.written_bytes += len(data)
         self._chunks[chunk.no] = chunk
@@ -152,7 +144,7 @@ def encoded(batch: pa.RecordBatch, compression: str | None = None) -> pa.Buffer:
     return sink.getvalue()
 
 
-def decoded(data: pa.Buffer) -> pa.RecordBatch:
+def decoded(data: pa.Buffer | bytes) -> pa.RecordBatch:
     """The batch of an Arrow IPC stream; it shares the buffer's memory."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_next_batch()

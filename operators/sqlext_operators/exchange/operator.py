@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
@@ -73,10 +72,8 @@ class Collector:
         self._spools.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._spools.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._spools.__exit__(*error)
 
     @property
     def inputs(self) -> tuple[CollectedInput, ...]:
@@ -194,7 +191,7 @@ class CollectedPart:
         return whole(self._schema(tag), (block.batch for block in blocks))
 
     def chunks(self, tag: int, limit: int) -> Iterator[pa.RecordBatch]:
-        """The rows of an input, from disk in chunks of about `limit` bytes; nothing if there are none."""
+        """The rows of an input, from disk in chunks of about `limit` bytes; an empty one if there are none."""
         held: list[Block] = []
         size = 0
         for block in self.blocks(tag):
@@ -203,12 +200,7 @@ class CollectedPart:
                 size = 0
             held.append(block)
             size += block.batch.nbytes
-        if held:
-            yield self._chunk(tag, held)
-
-    def empty(self, tag: int) -> pa.RecordBatch:
-        """A batch of an input without rows."""
-        return whole(self._schema(tag), [])
+        yield self._chunk(tag, held)
 
     def _chunk(self, tag: int, blocks: list[Block]) -> pa.RecordBatch:
         """The rows of blocks; the blocks are freed."""
@@ -276,10 +268,8 @@ class Operator(ABC):
         self._collector.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._collector.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._collector.__exit__(*error)
 
     def push(self, block: Block) -> None:
         """Collect rows of one input, in any order."""

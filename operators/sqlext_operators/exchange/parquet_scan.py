@@ -12,12 +12,12 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sqlext_operators.columns.compact import is_distinct
 from sqlext_operators.exchange.profile import counted, timed
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 from sqlext_operators.exchange.source_files import FileState, planned
+from sqlext_operators.expressions.evaluation import COMPARISONS
 
 _BATCH_ROWS = 262_144
 
@@ -93,16 +93,6 @@ class ParquetScan:
     types: tuple[pa.DataType, ...]
     filters: tuple[ScanComparison, ...] = ()
     coded: frozenset[str] = frozenset()
-
-
-_COMPARE = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 
 
 def scatter_parquet(
@@ -189,7 +179,7 @@ def _filter(batch: pa.RecordBatch, filters: tuple[ScanComparison, ...]) -> pa.Re
         if item.op == "is not null":
             mask = column.is_valid()
         else:
-            mask = _COMPARE[item.op](column, pa.scalar(item.value, column.type))
+            mask = COMPARISONS[item.op](column, pa.scalar(item.value, column.type))
         batch = batch.filter(mask)
     return batch
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
-from sqlext_operators.columns.keys import hash_keys, is_key_type, null_keys
+from sqlext_operators.columns.keys import hash_keys, is_key_type, null_keys, row_hashes
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.scatter import Routes, copies_at_once, in_turn
+from sqlext_operators.exchange.scatter import Routes, copies_at_once, in_turn, matchable_routes
 from sqlext_operators.kernels.lookups import count_copies, fill_copies, find_owners, find_teams, spread_owners
 
 #: The column of a routed row (boolean) that says that it is a copy: other rows need it, and it has no result here.
@@ -105,14 +105,16 @@ class PlacedRows:
         return crowded
 
     @cached_property
+    def _all_teams(self) -> list[tuple[int, ...]]:
+        return [*self.placement.slots, *(place.team for place in self.placement.keys)]
+
+    @cached_property
     def _starts(self) -> Int64s:
-        teams = [*self.placement.slots, *(place.team for place in self.placement.keys)]
-        return np.cumsum([0, *map(len, teams)])
+        return np.cumsum([0, *map(len, self._all_teams)])
 
     @cached_property
     def _members(self) -> npt.NDArray[np.int32]:
-        teams = [*self.placement.slots, *(place.team for place in self.placement.keys)]
-        return np.array([pid for team in teams for pid in team], np.int32)
+        return np.array([pid for team in self._all_teams for pid in team], np.int32)
 
     @cached_property
     def _cut_starts(self) -> Int64s:
@@ -161,11 +163,12 @@ class PlacedRouter:
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
         """Routes of the batch's rows. Raises ValueError if there are fewer partitions than the placement has."""
-        keys = [batch.column(name) for name in self.keys]
-        hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
         times = None if self.order is None else order_values(batch.column(self.order))
-        without = None if self.null_safe is None else null_keys(keys, self.null_safe)
-        return placed_routes(self.rows, self.part, batch, Keyed(hashes, times, without), partitions, keep=self.keep)
+        without = None
+        if self.null_safe is not None:
+            without = null_keys([batch.column(name) for name in self.keys], self.null_safe)
+        keyed = Keyed(row_hashes(batch, self.keys), times, without)
+        return placed_routes(self.rows, self.part, batch, keyed, partitions, keep=self.keep)
 
 
 @dataclass(frozen=True)
@@ -191,12 +194,7 @@ def placed_routes(
     owners = None if part == "copies" else placed.owners(keyed.hashes, batch, keyed.times)
     if part == "owned":
         assert owners is not None
-        if without is None:
-            return Routes(owners.pids)
-        if keep:
-            return Routes(np.where(without, in_turn(len(without), partitions), owners.pids))
-        rows = np.flatnonzero(~without)
-        return Routes(owners.pids[rows], rows)
+        return matchable_routes(owners.pids, without, partitions, keep=keep)
     copies = placed.copies(keyed.hashes, keyed.times, copies_at_once(batch))
     is_copy = None if owners is None else copies.places != owners.places[copies.rows]
     pids, rows = copies.pids, copies.rows

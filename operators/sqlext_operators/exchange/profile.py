@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TypeVar
 
 import pyarrow as pa
@@ -122,9 +121,7 @@ class _Within:
     def __enter__(self) -> None:
         self._before = self._watch.turn((self._watch.step, self._name))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._watch.turn(self._before)
 
 

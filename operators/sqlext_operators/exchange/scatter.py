@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.compact import compact, plain_type, together
-from sqlext_operators.columns.keys import hash_keys, null_keys
+from sqlext_operators.columns.keys import null_keys, row_hashes
 from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.profile import counted
@@ -60,6 +60,19 @@ def in_turn(rows: int, partitions: int) -> npt.NDArray[np.int32]:
     return (np.arange(rows) % partitions).astype(np.int32)
 
 
+def matchable_routes(
+    pids: npt.NDArray[np.int32], without: npt.NDArray[np.bool_] | None, partitions: int, *, keep: bool
+) -> Routes:
+    """Each row to its partition, but those that match nothing (bool[n]; None: there are none): they are dropped, or
+    spread over all partitions (`keep`)."""
+    if without is None:
+        return Routes(pids)
+    if keep:
+        return Routes(np.where(without, in_turn(len(pids), partitions), pids))
+    rows = np.flatnonzero(~without)
+    return Routes(pids[rows], rows)
+
+
 class Router(Protocol):
     """Decides the partitions of the rows of a batch; the same in every process for equal keys."""
 
@@ -74,10 +87,7 @@ class KeyRouter:
     keys: tuple[str, ...]
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
-        pids = np.zeros(batch.num_rows, np.int32)
-        if self.keys and partitions > 1:
-            partition_ids(hash_keys([batch.column(name) for name in self.keys]), partitions, pids)
-        return Routes(pids)
+        return Routes(_key_partitions(batch, self.keys, partitions))
 
 
 @dataclass(frozen=True)
@@ -90,17 +100,17 @@ class MatchRouter:
     keep: bool
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
-        columns = [batch.column(name) for name in self.keys]
-        pids = np.zeros(batch.num_rows, np.int32)
-        if columns and partitions > 1:
-            partition_ids(hash_keys(columns), partitions, pids)
-        without = null_keys(columns, self.null_safe)
-        if without is None:
-            return Routes(pids)
-        if self.keep:
-            return Routes(np.where(without, in_turn(len(pids), partitions), pids))
-        rows = np.flatnonzero(~without)
-        return Routes(pids[rows], rows)
+        without = null_keys([batch.column(name) for name in self.keys], self.null_safe)
+        pids = _key_partitions(batch, self.keys, partitions)
+        return matchable_routes(pids, without, partitions, keep=self.keep)
+
+
+def _key_partitions(batch: pa.RecordBatch, keys: tuple[str, ...], partitions: int) -> npt.NDArray[np.int32]:
+    """int32[n], the partition of each row's keys; 0 without keys."""
+    pids = np.zeros(batch.num_rows, np.int32)
+    if keys and partitions > 1:
+        partition_ids(row_hashes(batch, keys), partitions, pids)
+    return pids
 
 
 @dataclass(frozen=True)

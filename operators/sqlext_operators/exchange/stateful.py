@@ -286,7 +286,7 @@ class StatefulOperator:
                 f"the list of the stream's chunks cannot be read: {error}", _DAMAGED, condition="stream-state-damaged"
             ) from error
         store.watermark = watermark
-        store.next_no = next_no
+        store.next_no = max(store.next_no, next_no)
         return store, timer, placement
 
     def _save(self, store: StoredChunks, timer: int | None, placement: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s
-from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.errors import RowError, TaskError
 from sqlext_operators.exchange.blocks import Block
@@ -96,26 +96,15 @@ class StreamSpec(Protocol):
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """New rows that are not taken: those below the watermark, and those without a time; None: there are none."""
-
-    late: pa.RecordBatch | None = None
-    timeless: pa.RecordBatch | None = None
-
-
-@dataclass(frozen=True)
 class Admitted:
-    """The new rows of an input: all of them in `batch`, the numbers of those in time (int64), and their times."""
+    """The new rows of an input: all of them in `batch`, the numbers of those in time (int64), and their times; and the
+    numbers of others, those below the watermark and those without a time."""
 
     batch: pa.RecordBatch
     rows: Int64s
     times: Int64s
     late: Int64s
     timeless: Int64s
-
-    def left_out(self) -> LeftOut:
-        """The other rows."""
-        return LeftOut(*(take_rows(self.batch, one) if len(one) else None for one in (self.late, self.timeless)))
 
 
 def admitted(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.codes import order_values
-from sqlext_operators.columns.keys import hash_keys, null_keys
+from sqlext_operators.columns.keys import hash_keys, null_keys, row_hashes
 from sqlext_operators.columns.times import shown
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY, PlacedRows, owned_rows
@@ -189,12 +189,8 @@ class StreamRouter:
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
         """Routes of the batch's rows. Raises ValueError if there are fewer partitions than the placement has."""
-        if partitions < self.where.epochs[0].placement.partitions:
-            raise ValueError(
-                f"{self.where.epochs[0].placement.partitions} places do not fit into {partitions} partitions"
-            )
-        keys = [batch.column(name) for name in self.keys]
-        hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
+        self._rows[0].check(partitions)
+        hashes = row_hashes(batch, self.keys)
         owners = self._owners(hashes, batch)
         if not self.copied:
             return Routes(owners)
@@ -210,7 +206,9 @@ class StreamRouter:
             mask = rows < done
             rows, pids = rows[mask], pids[mask]
         is_copy = pids != owners[rows]
-        without = None if self.null_safe is None else null_keys(keys, self.null_safe)
+        without = None
+        if self.null_safe is not None:
+            without = null_keys([batch.column(name) for name in self.keys], self.null_safe)
         if without is not None:
             mask = ~(is_copy & without[rows])
             rows, pids, is_copy = rows[mask], pids[mask], is_copy[mask]

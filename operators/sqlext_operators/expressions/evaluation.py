@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Bools
+from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.expressions.nodes import (
     IsNull,
@@ -120,7 +121,8 @@ class _Evaluation:
 
 _ARITHMETIC = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
-_COMPARISONS = {
+#: Of arrays of one type, but for floats: in Arrow NaN equals nothing.
+COMPARISONS = {
     "=": pc.equal,
     "<>": pc.not_equal,
     "<": pc.less,
@@ -140,7 +142,7 @@ def _compared(comparator: str, left: pa.Array, right: pa.Array) -> pa.Array:
         left, right = pc.cast(left, pa.int8()), pc.cast(right, pa.int8())
     if pa.types.is_floating(left.type):
         return _compared_floats(comparator, left, right)
-    return _COMPARISONS[comparator](left, right)
+    return COMPARISONS[comparator](left, right)
 
 
 def _compared_floats(comparator: str, left: pa.Array, right: pa.Array) -> pa.Array:
@@ -150,7 +152,7 @@ def _compared_floats(comparator: str, left: pa.Array, right: pa.Array) -> pa.Arr
     if comparator == "<>":
         return pc.invert(_compared_floats("=", left, right))
     ours, theirs = pc.is_nan(left), pc.is_nan(right)
-    plain = _COMPARISONS[comparator](left, right)
+    plain = COMPARISONS[comparator](left, right)
     if comparator == "=":
         return pc.or_(plain, pc.and_(ours, theirs))
     return pc.or_(plain, theirs if comparator == "<=" else pc.and_not(theirs, ours))
@@ -185,17 +187,13 @@ def _overflows(sign: str, left: pa.Array, right: pa.Array, result: pa.Array) -> 
         least = np.iinfo(a.dtype).min
         divisor = np.where((a == 0) | (a == -1), 1, a)
         wrong = np.where(a == -1, b == least, (a != 0) & (c // divisor != b))
-    return wrong & _valid(result)
+    valid = valid_mask(result)
+    return wrong if valid is None else wrong & valid
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[np.signedinteger]:
     """The whole numbers of an array, 1 where it is NULL: the values under a NULL may be anything."""
     found: npt.NDArray[np.signedinteger] = pc.fill_null(array, 1).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _valid(array: pa.Array) -> Bools:
-    found: Bools = array.is_valid().to_numpy(zero_copy_only=False)
     return found
 
 
@@ -208,8 +206,8 @@ def _mask(array: pa.Array, *, null: bool) -> Bools:
 def _second(first: _CheckedValues, second: _CheckedValues, seen: pa.Array | None) -> Bools | None:
     """Where one of two operands fails; the second one is not computed where `seen` is NULL."""
     failed = second.failed
-    if failed is not None and seen is not None:
-        failed = failed & _valid(seen)
+    if failed is not None and seen is not None and (valid := valid_mask(seen)) is not None:
+        failed = failed & valid
     return _either(first.failed, failed)
 
 

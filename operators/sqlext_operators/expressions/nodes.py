@@ -1,14 +1,14 @@
 """Typed scalar expressions over columns, with Spark's meaning: what an operator can compute of a condition by itself.
 
 Plain frozen data, picklable, with no SQL in it: the planner translates what it knows to mean the same, every conversion
-of types written out. `evaluation.py` computes them over Arrow arrays, `reference.py` is the brute-force twin. An
-expression's `type` is the Arrow type that Spark hands to Python; conditions have pa.bool_().
+of types written out. `evaluation.py` computes them over Arrow arrays. An expression's `type` is the Arrow type that
+Spark hands to Python; conditions have pa.bool_().
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -25,13 +25,15 @@ class TaskExpression:
 
     @property
     def type(self) -> pa.DataType:
-        """The type of the value."""
-        return _BOOLEAN
+        """The type of the value: the field `kind`, where there is one."""
+        return getattr(self, "kind", _BOOLEAN)
 
     @property
     def operands(self) -> tuple[TaskExpression, ...]:
-        """The expressions that it is computed from."""
-        return ()
+        """The expressions that it is computed from: those in its fields."""
+        values = (getattr(self, item.name) for item in fields(self))
+        several = (value if isinstance(value, tuple) else (value,) for value in values)
+        return tuple(one for group in several for one in group if isinstance(one, TaskExpression))
 
     @property
     def may_fail(self) -> bool:
@@ -51,10 +53,6 @@ class TaskColumn(TaskExpression):
     name: str
     kind: pa.DataType
 
-    @property
-    def type(self) -> pa.DataType:
-        return self.kind
-
     def inputs(self) -> Iterator[str]:
         yield self.name
 
@@ -66,10 +64,6 @@ class TaskConstant(TaskExpression):
     value: Any
     kind: pa.DataType
 
-    @property
-    def type(self) -> pa.DataType:
-        return self.kind
-
 
 @dataclass(frozen=True)
 class Widened(TaskExpression):
@@ -79,14 +73,6 @@ class Widened(TaskExpression):
 
     operand: TaskExpression
     kind: pa.DataType
-
-    @property
-    def type(self) -> pa.DataType:
-        return self.kind
-
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return (self.operand,)
 
 
 @dataclass(frozen=True)
@@ -106,14 +92,6 @@ class TaskArithmetic(TaskExpression):
     checked: bool = False
 
     @property
-    def type(self) -> pa.DataType:
-        return self.kind
-
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return (self.left, self.right)
-
-    @property
     def may_fail(self) -> bool:
         return self.checked or super().may_fail
 
@@ -130,20 +108,12 @@ class TaskComparison(TaskExpression):
     left: TaskExpression
     right: TaskExpression
 
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True)
 class TaskAnd(TaskExpression):
     """False if a term is, else NULL if one is. A term behind a false one is not computed, so it raises no error."""
 
     terms: tuple[TaskExpression, ...]
-
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return self.terms
 
 
 @dataclass(frozen=True)
@@ -152,10 +122,6 @@ class TaskOr(TaskExpression):
 
     terms: tuple[TaskExpression, ...]
 
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return self.terms
-
 
 @dataclass(frozen=True)
 class TaskNot(TaskExpression):
@@ -163,17 +129,9 @@ class TaskNot(TaskExpression):
 
     operand: TaskExpression
 
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return (self.operand,)
-
 
 @dataclass(frozen=True)
 class IsNull(TaskExpression):
     """``operand IS NULL``."""
 
     operand: TaskExpression
-
-    @property
-    def operands(self) -> tuple[TaskExpression, ...]:
-        return (self.operand,)

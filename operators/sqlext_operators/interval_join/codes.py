@@ -13,23 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Bools, Int64s
-from sqlext_operators.columns.codes import order_codes
+from sqlext_operators.columns.codes import floats_of, order_codes
 from sqlext_operators.columns.empty_periods import Empty, refuse_empty
-from sqlext_operators.columns.flat import fixed_width, to_array, to_decimals, truth, valid_mask
+from sqlext_operators.columns.flat import WORD_DIGITS, fixed_width, to_array, to_decimals, truth, valid_mask
 from sqlext_operators.columns.keys import validity, value_codes
 from sqlext_operators.interval_join.spec import IntervalSide
 
 Encoder = Callable[[pa.Array, int | float], Int64s]
 
 LEAST, GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
-#: Decimals of more digits do not fit into one int64.
-_WORD_DIGITS = 18
 
 
 def is_plain(kind: pa.DataType) -> bool:
     """Whether values of this type have codes of their own, the same in every batch; others are ranked within one."""
     if pa.types.is_decimal(kind):
-        return bool(kind.precision <= _WORD_DIGITS)
+        return bool(kind.precision <= WORD_DIGITS)
     return bool(pa.types.is_primitive(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind))
 
 
@@ -57,10 +55,9 @@ def shifted_codes(codes: Int64s, kind: pa.DataType, shift: int | float) -> Int64
         raise ValueError(f"nothing can be added to values of type {kind}")
     if not pa.types.is_floating(kind):
         return saturating_add(codes, _units(kind, shift))
-    doubles = (codes ^ ((codes >> 63) & np.int64(GREATEST))).view(np.float64)
     # inf and NaN add up without a warning; a sum beyond the largest double is inf, as in Spark
     with np.errstate(over="ignore", invalid="ignore"):
-        return order_codes(pa.array(doubles + float(shift)))
+        return order_codes(pa.array(floats_of(codes) + float(shift)))
 
 
 def saturating_add(codes: Int64s, amount: int) -> Int64s:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.arrays import Int32s, Int64s
+from sqlext_operators.arrays import Int32s, Int64s, first_places, ranges
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.interval_join.conditions import Condition
@@ -26,10 +26,10 @@ from sqlext_operators.interval_join.matches import (
     strictness,
     values_used,
 )
-from sqlext_operators.interval_join.passes import Pass, Side
+from sqlext_operators.interval_join.passes import Pass, Side, other_side
 from sqlext_operators.interval_join.rows import Sorted
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
-from sqlext_operators.interval_join.stream_sides import StreamRows, other_side
+from sqlext_operators.interval_join.stream_sides import StreamRows
 
 _ALL = np.iinfo(np.int64).max
 
@@ -111,7 +111,7 @@ class HeldRows:
             return np.zeros(len(new), np.int64)
         low = np.searchsorted(self._hashes, new.distinct_hashes, "left")
         counts = np.searchsorted(self._hashes, new.distinct_hashes, "right") - low
-        places = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        places = ranges(low, counts)
         known = KeyCodes(len(new.keys))
         known.encode([self._column(f"key {n}").take(pa.array(places)) for n in range(len(new.keys))])
         codes = known.find(new.keys)
@@ -177,8 +177,7 @@ def _grouped(held: StreamRows) -> tuple[Int64s, dict[str, pa.Array | npt.NDArray
         return np.zeros(len(held), np.int64), {"hashes": np.zeros(0, np.int64)}
     codes = KeyCodes(len(held.keys))
     code = codes.encode(held.keys)
-    first = np.empty(len(codes), np.int64)
-    first[code[::-1]] = np.arange(len(held))[::-1]
+    first = first_places(code, len(codes))
     order = np.argsort(held.hashes[first], kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

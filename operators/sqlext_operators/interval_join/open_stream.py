@@ -27,8 +27,8 @@ from sqlext_operators.interval_join.open_arrivals import OpenArrivals
 from sqlext_operators.interval_join.open_terms import OpenTerms, Way, now_column, ready_column
 from sqlext_operators.interval_join.open_versions import GONE, PreparedRows, Versions, WholeKeys
 from sqlext_operators.interval_join.output import IntervalOutput
-from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamJoin, StreamRows, other_side
+from sqlext_operators.interval_join.passes import SIDES, Side, other_side
+from sqlext_operators.interval_join.stream_sides import NEVER, StreamJoin, StreamRows
 from sqlext_operators.interval_join.stream_state import rows_of
 
 

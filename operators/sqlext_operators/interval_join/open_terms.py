@@ -23,9 +23,17 @@ from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.codes import saturating_add
 from sqlext_operators.interval_join.conditions import Condition, split_equalities
 from sqlext_operators.interval_join.held import Search
-from sqlext_operators.interval_join.passes import Side, is_free, pass_of_windows, pass_over, time_bounds
+from sqlext_operators.interval_join.passes import (
+    SIDES,
+    Side,
+    is_free,
+    other_side,
+    pass_of_windows,
+    pass_over,
+    time_bounds,
+)
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
-from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamJoin, StreamRows, other_side
+from sqlext_operators.interval_join.stream_sides import NEVER, StreamJoin, StreamRows
 
 
 @dataclass(frozen=True)

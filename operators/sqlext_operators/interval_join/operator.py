@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.batches import gathered, whole
 from sqlext_operators.columns.reshape import renamed, stacked
 from sqlext_operators.exchange.operator import CollectedInput, CollectedPart, Operator, with_last
 from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all, read_task
 from sqlext_operators.exchange.profile import counted, measured, timed
 from sqlext_operators.interval_join.output import CandidateOutput, IntervalOutput, ResultPart
-from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.processor import IntervalJoinProcessor, Tiling
+from sqlext_operators.interval_join.passes import Side, other_side
+from sqlext_operators.interval_join.processor import IntervalJoinProcessor
 from sqlext_operators.interval_join.spec import ROW, IntervalBroadcastSpec, IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import TILE, Tiles
 
@@ -90,9 +90,9 @@ def _joined(spec: IntervalOperatorSpec, part: CollectedPart, output: IntervalOut
     limit = spec.memory_bytes // 3  # two right chunks and a left one at a time
     counts: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     starts: list[int] = []
-    for right, is_last in with_last(timed("decode", _or_empty(part, RIGHT, limit))):
+    for right, is_last in with_last(timed("decode", part.chunks(RIGHT, limit))):
         with measured("sort"):
-            processor = IntervalJoinProcessor(join, "right", _asked_for(spec, "right", right), output, _tiling(spec))
+            processor = IntervalJoinProcessor(join, "right", _asked_for(spec, "right", right), output, spec.tiles)
         output.number_from("right", output.numbers_for("right", right.num_rows))
         del right
         for number, chunk in enumerate(timed("decode", part.chunks(LEFT, limit))):
@@ -116,14 +116,14 @@ def _undecided_of_both(
 ) -> Iterator[pa.RecordBatch]:
     """`_joined` for the candidates of undecided rows of both sides: those on the left meet all right rows, all other
     left rows meet those on the right, which come first of the right ones and so have the same numbers in both joins."""
-    join, tiling, limit = spec.join, _tiling(spec), spec.memory_bytes // 5  # right chunks are copied
+    join, limit = spec.join, spec.memory_bytes // 5  # right chunks are copied
     starts: list[int] = []
-    for right, is_last in with_last(timed("decode", _or_empty(part, RIGHT, limit))):
+    for right, is_last in with_last(timed("decode", part.chunks(RIGHT, limit))):
         asked_right, other_right = _apart(right)
         right = stacked([asked_right, other_right])
         with measured("sort"):
-            whole = IntervalJoinProcessor(join, "right", right, output, tiling)
-            few = IntervalJoinProcessor(join, "right", asked_right, output, tiling)
+            whole = IntervalJoinProcessor(join, "right", right, output, spec.tiles)
+            few = IntervalJoinProcessor(join, "right", asked_right, output, spec.tiles)
         output.number_from("right", output.numbers_for("right", right.num_rows))
         for number, chunk in enumerate(timed("decode", part.chunks(LEFT, limit))):
             asked, others = _apart(chunk)
@@ -146,20 +146,10 @@ def _apart(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
 
 def _asked_for(spec: IntervalOperatorSpec, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows, without those that only matter to rows that are not wanted."""
-    alone = spec.join.decides(side) and not spec.join.decides("right" if side == "left" else "left")
+    alone = spec.join.decides(side) and not spec.join.decides(other_side(side))
     if spec.part != "undecided" or spec.tiles is None or not alone:
         return rows
     return rows.filter(rows.column(ROW).is_valid())
-
-
-def _or_empty(part: CollectedPart, tag: int, limit: int) -> Iterator[pa.RecordBatch]:
-    """The chunks of a side; one without rows if there are none."""
-    found = False
-    for chunk in part.chunks(tag, limit):
-        found = True
-        yield chunk
-    if not found:
-        yield part.empty(tag)
 
 
 def _wire_schema(spec: IntervalOperatorSpec, side: Side, schema: pa.Schema) -> pa.Schema:
@@ -167,10 +157,6 @@ def _wire_schema(spec: IntervalOperatorSpec, side: Side, schema: pa.Schema) -> p
         return schema
     row = [pa.field(ROW, pa.int64())] if spec.join.decides(side) else []
     return pa.schema([*schema, pa.field(TILE, pa.int32()), *row])
-
-
-def _tiling(spec: IntervalOperatorSpec) -> Tiling | None:
-    return None if spec.tiles is None else Tiling(spec.tiles, TILE)
 
 
 def _output(spec: IntervalOperatorSpec) -> IntervalOutput:
@@ -197,11 +183,14 @@ def join_with_held(
     """The join of a task's rows with the small side, which `read` returns; it is read only if there are rows."""
     processor: IntervalJoinProcessor | None = None
     small, large = (0, 1) if spec.small == "left" else (1, 0)
-    for rows in _together(spec.columns, batches):
+    given = (renamed(batch, spec.columns.names) for batch in batches)
+    for rows in gathered(spec.columns, given, _BROADCAST_ROWS, _BROADCAST_BYTES):
         counted(f"in {large}", rows.num_rows)
         if processor is None:
             with measured("read"):
-                held = _whole(read())
+                table = read()
+                held = whole(table.schema, table.to_batches())
+                del table
             counted(f"held {small}", held.num_rows)
             schemas = (held.schema, spec.columns) if spec.small == "left" else (spec.columns, held.schema)
             kind = CandidateOutput if spec.join.candidates else IntervalOutput
@@ -209,31 +198,12 @@ def join_with_held(
             with measured("sort"):
                 processor = IntervalJoinProcessor(spec.join, spec.small, held, output)
             del held
-        big: Side = "right" if spec.small == "left" else "left"
+        big = other_side(spec.small)
         output.number_from(big, output.numbers_for(big, rows.num_rows))
         counts = np.zeros(rows.num_rows, np.int64) if spec.join.decides(big) else None
         yield from processor.join(rows, counts)
         if counts is not None:
             yield from processor.decide(rows, counts)
-
-
-def _together(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of several batches in one, with the schema's names and types."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        held.append(renamed(batch, schema.names))
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _BROADCAST_ROWS or size >= _BROADCAST_BYTES:
-            yield whole(schema, held)
-            held, rows, size = [], 0, 0
-    if rows:
-        yield whole(schema, held)
-
-
-def _whole(table: pa.Table) -> pa.RecordBatch:
-    return whole(table.schema, table.to_batches())
 
 
 def broadcast_parquet(

@@ -11,7 +11,7 @@ n -1 - (2 n + side). One column for all of it, since each costs Spark's time for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +23,7 @@ from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.profile import measured
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import SIDES, Side, other_side
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec, Kind
 
 #: Bytes of one output batch, if rows are of even length.
@@ -33,7 +33,6 @@ _LONG = pa.int64()
 #: Rows of the output: all, or only those that (do not) wait for their copies in other tiles.
 ResultPart = Literal["all", "decided", "undecided"]
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
-SIDES: tuple[Side, Side] = ("left", "right")
 NUMBER = "__sqlext_number"
 _HALF = 32
 #: Rows of one side whose numbers fit into half of NUMBER.
@@ -64,7 +63,7 @@ class IntervalOutput:
         self._spec = spec
         self._part = part
         self.has_pairs = spec.pairs and part != "undecided"
-        self._payload = {
+        self._payload: dict[Side, pa.Schema] = {
             "left": pa.schema([left.field(name) for name in spec.left.payload]),
             "right": pa.schema([right.field(name) for name in spec.right.payload] if spec.pairs else []),
         }
@@ -88,7 +87,7 @@ class IntervalOutput:
 
     def pairs(self, left: pa.RecordBatch, left_rows: Rows, right: pa.RecordBatch, right_rows: Rows) -> pa.RecordBatch:
         """One batch of pairs of rows."""
-        columns = self._taken("left", left, left_rows) + self._taken("right", right, right_rows)
+        columns = _taken(self._payload["left"], left, left_rows) + _taken(self._payload["right"], right, right_rows)
         return self._batch(columns + [_nulls(field.type, len(left_rows)) for field in self._extra], len(left_rows))
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
@@ -98,14 +97,19 @@ class IntervalOutput:
             if total:
                 yield self._batch([pa.array([total]), *(_nulls(field.type, 1) for field in self._extra)], 1)
             return
-        undecided = np.zeros(rows.num_rows, np.bool_)
-        if self._row is not None:
-            undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
+        undecided = self._undecided(rows)
         chosen = counts == 0 if self._spec.keeps(side) else counts > 0
         if self._part != "undecided":
             yield from self._chunks(side, rows, counts, np.flatnonzero(chosen & ~undecided), partial=False)
         if self._part != "decided":
             yield from self._chunks(side, rows, counts, np.flatnonzero(undecided), partial=True)
+
+    def _undecided(self, rows: pa.RecordBatch) -> Bools:
+        """bool[n], the rows that wait for their copies in other tiles."""
+        if self._row is None:
+            return np.zeros(rows.num_rows, np.bool_)
+        undecided: Bools = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
+        return undecided
 
     def _chunks(
         self, side: Side, rows: pa.RecordBatch, counts: npt.NDArray[np.int64], places: Rows, *, partial: bool
@@ -113,12 +117,7 @@ class IntervalOutput:
         step = self._fitting(_width(rows))
         for start in range(0, len(places), step):
             chunk = places[start : start + step]
-            columns = []
-            for name in ("left", "right"):
-                if name == side:
-                    columns += self._taken(side, rows, chunk)
-                else:
-                    columns += [_nulls(field.type, len(chunk)) for field in self._payload[name]]
+            columns = _alone(self._payload, side, rows, chunk)
             if self._spec.kind == "count":
                 columns.append(_nulls(_LONG, len(chunk)) if partial else pa.array(counts[chunk]))
             if self._extra and partial and self._row is not None:
@@ -127,12 +126,6 @@ class IntervalOutput:
                 columns += [_nulls(field.type, len(chunk)) for field in self._extra]
             yield self._batch(columns, len(chunk))
 
-    def _taken(self, side: Side, rows: pa.RecordBatch, places: Rows) -> list[pa.Array]:
-        names = self._payload[side].names
-        with measured("output"):
-            indices = pa.array(places) if names else None
-            return [rows.column(name).take(indices) for name in names]
-
     def _batch(self, columns: list[pa.Array], count: int) -> pa.RecordBatch:
         if not columns:
             return rows_without_columns(count)
@@ -140,6 +133,20 @@ class IntervalOutput:
 
     def _fitting(self, width: int) -> int:
         return max(1, min(self._batch_rows, _OUTPUT_BYTES // max(1, width)))
+
+
+def _taken(schema: pa.Schema, rows: pa.RecordBatch, places: Rows) -> list[pa.Array]:
+    """The columns of a schema of rows at these places."""
+    with measured("output"):
+        indices = pa.array(places) if schema.names else None
+        return [rows.column(name).take(indices) for name in schema.names]
+
+
+def _alone(columns: Mapping[Side, pa.Schema], side: Side, rows: pa.RecordBatch, places: Rows) -> list[pa.Array]:
+    """The columns of both sides for rows of one, NULL in those of the other."""
+    taken = {side: _taken(columns[side], rows, places)}
+    nulls = {other_side(side): [_nulls(field.type, len(places)) for field in columns[other_side(side)]]}
+    return [column for name in SIDES for column in (taken | nulls)[name]]
 
 
 def _width(rows: pa.RecordBatch) -> int:
@@ -220,9 +227,7 @@ class CandidateOutput(IntervalOutput):
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: Int64s) -> Iterator[pa.RecordBatch]:
         wanted = np.ones(rows.num_rows, np.bool_) if self._spec.keeps(side) else counts > 0
-        undecided = np.zeros(rows.num_rows, np.bool_)
-        if self._row is not None:
-            undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
+        undecided = self._undecided(rows)
         wanted = undecided if self._part == "undecided" else wanted & ~undecided
         places = np.flatnonzero(wanted)
         step = self.pair_rows(rows, rows)
@@ -230,16 +235,10 @@ class CandidateOutput(IntervalOutput):
             yield self._ends(side, rows, places[start : start + step])
 
     def _ends(self, side: Side, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
-        indices = pa.array(places)
-        columns: list[pa.Array] = []
-        for name in SIDES:
-            columns += [
-                rows.column(item.name).take(indices) if name == side else pa.nulls(len(places), item.type)
-                for item in self._columns[name]
-            ]
+        columns = _alone(self._columns, side, rows, places)
         columns.append(pa.array(-1 - (2 * self._numbers(side, places) + SIDES.index(side))))
         if self._part == "undecided" and self._row is not None:
-            columns.append(rows.column(self._row).take(indices))
+            columns.append(rows.column(self._row).take(pa.array(places)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _numbers(self, side: Side, places: Rows) -> Int64s:

@@ -17,6 +17,12 @@ from typing import Literal
 from sqlext_operators.interval_join.conditions import NEGATED, Condition, Shift, consequences, split_equalities
 
 Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
+
+
+def other_side(side: Side) -> Side:
+    """The right side for the left one, and the other way round."""
+    return "right" if side == "left" else "left"
 
 
 @dataclass(frozen=True)

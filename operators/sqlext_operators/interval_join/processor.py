@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,26 +13,19 @@ from sqlext_operators.expressions.evaluation import true_rows
 from sqlext_operators.interval_join.codes import Encoder, periods_of, value_encoders
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
 from sqlext_operators.interval_join.output import IntervalOutput
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import Side, other_side
 from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
-from sqlext_operators.interval_join.tiles import Tiles
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """The tiles that rows were sent to. On both sides the column `tile` (int32) has the tile that a copy is for."""
-
-    tiles: Tiles
-    tile: str
+from sqlext_operators.interval_join.tiles import TILE, Tiles
 
 
 class IntervalJoinProcessor:
     """The interval join operator over one partition.
 
     `rows` are all rows of the side `held`, with the columns that the specification names; the other side comes in
-    batches to `join`, each of which is joined on its own. Types are equal on both sides, or differ in the width
-    of integers or floats; int64 row counts are kept for the sides whose rows must be decided (`spec.decides`).
+    batches to `join`, each of which is joined on its own. With `tiles`, rows of both sides have the tile that a copy is
+    for in the column TILE. Types are equal on both sides, or differ in the width of integers or floats; int64 row
+    counts are kept for the sides whose rows must be decided (`spec.decides`).
 
     Raises ValueError for types and shifts that do not fit, EmptyPeriodError as the specification says, KeyTypeError for
     a type that cannot be a key.
@@ -45,9 +37,9 @@ class IntervalJoinProcessor:
         held: Side,
         rows: pa.RecordBatch,
         output: IntervalOutput,
-        tiling: Tiling | None = None,
+        tiles: Tiles | None = None,
     ) -> None:
-        self._spec, self._held, self._output, self._tiling = spec, held, output, tiling
+        self._spec, self._held, self._output, self._tiles = spec, held, output, tiles
         columns = self._keys(held, rows)
         self._key_codes = KeyCodes(max(1, len(columns)))
         group = self._key_codes.encode(columns) if columns else np.zeros(rows.num_rows, np.int64)
@@ -60,7 +52,7 @@ class IntervalJoinProcessor:
     def join(self, rows: pa.RecordBatch, counts: Int64s | None = None) -> Iterator[pa.RecordBatch]:
         """The pairs of a batch of the other side, if the output has them; adds how many matches each row has to
         `counts`, int64[rows], if it is given. Unless the kind is "count", counts may be too small, but not 0."""
-        other: Side = "right" if self._held == "left" else "left"
+        other = other_side(self._held)
         columns = self._keys(other, rows)
         group = self._key_codes.find(columns) if columns else np.zeros(rows.num_rows, np.int64)
         encoders = {name: self._encoder_of(rows.column(name).type) for name in self._spec.side(other).values}
@@ -71,7 +63,7 @@ class IntervalJoinProcessor:
         for conditions, passes in zip(self._spec.alternatives, self._spec.alternative_passes, strict=True):
             used = dict(zip(("left", "right"), values_used(conditions), strict=True))
             for item in passes:
-                probe: Side = "right" if item.window == "left" else "left"
+                probe = other_side(item.window)
                 names = (used[item.window], used[probe])
                 matches = PassMatches(item, sides[item.window], sides[probe], names, self._spec.algorithm)
                 if self._spec.residual is not None:
@@ -88,8 +80,7 @@ class IntervalJoinProcessor:
 
     def decide(self, rows: pa.RecordBatch, counts: Int64s) -> Iterator[pa.RecordBatch]:
         """The output's rows of the other side besides pairs; `counts` are all their matches."""
-        other: Side = "right" if self._held == "left" else "left"
-        yield from self._output.decided(other, rows, counts)
+        yield from self._output.decided(other_side(self._held), rows, counts)
 
     def decide_held(self) -> Iterator[pa.RecordBatch]:
         """The output's held rows besides pairs, after all batches of the other side."""
@@ -121,7 +112,7 @@ class IntervalJoinProcessor:
         exactly, has_pairs = self._spec.kind == "count", self._output.has_pairs
         enough = not (exactly or has_pairs)
         decided = counts[window]
-        alone = enough and decided is not None and counts["right" if window == "left" else "left"] is None
+        alone = enough and decided is not None and counts[other_side(window)] is None
         found = matches.undecided_pairs(buffers, decided) if alone and decided is not None else matches.pairs(buffers)
         test = PairTest(self._spec, sides["left"].rows, sides["right"].rows)
         for count in found:
@@ -136,7 +127,7 @@ class IntervalJoinProcessor:
 
     def _keys(self, side: Side, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns; the tile is one of them."""
-        names = [*self._spec.side(side).keys, *([self._tiling.tile] if self._tiling is not None else [])]
+        names = [*self._spec.side(side).keys, *([TILE] if self._tiles is not None else [])]
         return [rows.column(name) for name in names]
 
     def _coded(self, side: Side, rows: pa.RecordBatch, group: Int64s, encoders: Mapping[str, Encoder]) -> CodedRows:
@@ -146,9 +137,8 @@ class IntervalJoinProcessor:
             group = np.where(without, -1, group)
         periods = periods_of(own, rows, self._spec.empty)
         tiles = None
-        if self._tiling is not None:
-            tile = rows.column(self._tiling.tile).to_numpy(zero_copy_only=False).astype(np.int64)
-            tiles = (self._tiling.tiles, tile)
+        if self._tiles is not None:
+            tiles = (self._tiles, rows.column(TILE).to_numpy(zero_copy_only=False).astype(np.int64))
         groups = max(1, len(self._key_codes))
         return CodedRows(rows, group, groups, encoders, periods, tiles)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools, Int32s, Int64s
+from sqlext_operators.arrays import Bools, Int32s, Int64s, offsets_of
 from sqlext_operators.columns.keys import validity
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.interval_join.codes import Encoder, RowPeriods
@@ -98,9 +98,7 @@ class CodedRows:
         kept = (own == UNTILED) | (own == tiles.of(copies.codes))
         if kept.all():
             return copies
-        before = np.zeros(len(kept) + 1, np.int64)
-        np.cumsum(kept, out=before[1:])
-        return Sorted(copies.rows[kept], copies.codes[kept], before[copies.starts])
+        return Sorted(copies.rows[kept], copies.codes[kept], offsets_of(kept)[copies.starts])
 
     def resorted(self, order: Sorted, name: str) -> tuple[Sorted, Int32s]:
         """(the rows of `order` by group and the value `name`, the place there of each place in `order`)."""

@@ -22,9 +22,9 @@ from sqlext_operators.interval_join.held import HeldRows, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.open_stream import OpenStream
 from sqlext_operators.interval_join.output import IntervalOutput
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import SIDES, Side, other_side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
-from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamJoin, StreamRows, other_side
+from sqlext_operators.interval_join.stream_sides import NEVER, StreamJoin, StreamRows
 from sqlext_operators.interval_join.stream_state import ROLES, SideState, rows_of
 
 

@@ -14,25 +14,19 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import take_rows, whole
-from sqlext_operators.columns.keys import hash_keys, null_keys
+from sqlext_operators.columns.keys import null_keys, row_hashes
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import without_copies
 from sqlext_operators.exchange.stream import Late, Progress, admitted
 from sqlext_operators.interval_join.codes import GREATEST, periods_of, plain_codes, saturating_add
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.matches import values_used
-from sqlext_operators.interval_join.passes import Side, longest_life, time_bounds
+from sqlext_operators.interval_join.passes import SIDES, Side, longest_life, other_side, time_bounds
 from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
 #: The death of a row that every row to come may match; minus this, that of one that none matches.
 NEVER = 1 << 62
-SIDES: tuple[Side, Side] = ("left", "right")
-
-
-def other_side(side: Side) -> Side:
-    """The right side for the left one, and the other way round."""
-    return "right" if side == "left" else "left"
 
 
 class StreamRows:
@@ -56,16 +50,12 @@ class StreamRows:
     @cached_property
     def hashes(self) -> npt.NDArray[np.uint64]:
         """uint64[n], a hash of each row's keys; 0 without keys."""
-        return hash_keys(self.keys) if self.keys else np.zeros(len(self), np.uint64)
+        return row_hashes(self.rows, self._join.side(self._side).keys)
 
     @cached_property
     def distinct_hashes(self) -> npt.NDArray[np.uint64]:
         """The hashes that occur, ascending."""
-        ordered = np.sort(self.hashes)
-        is_first = np.ones(len(ordered), np.bool_)
-        np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-        found: npt.NDArray[np.uint64] = ordered[is_first]
-        return found
+        return np.unique(self.hashes)
 
     def coded(self, group: Int64s, groups: int) -> CodedRows:
         """The rows with codes of their keys, int64[n] below `groups`, negative for keys that match nothing."""

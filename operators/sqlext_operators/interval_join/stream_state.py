@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.arrays import Bools, Int64s, is_among
 from sqlext_operators.columns.batches import take_rows, whole, without_names
 from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore, name_of
@@ -70,9 +70,7 @@ class RowIds:
         """bool[n], which ids are remembered."""
         found = np.zeros(len(ids), np.bool_)
         for chunk in self._store.chunks(self._kind):
-            known = self._read(chunk)
-            places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-            found |= known[places] == ids
+            found |= is_among(ids, self._read(chunk))
         return found
 
     def count(self, owners: Sequence[Chunk]) -> int:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Int64s
-from sqlext_operators.columns.keys import hash_keys, null_keys, validity
+from sqlext_operators.columns.keys import null_keys, row_hashes, validity
 from sqlext_operators.exchange.placed import Keyed, Part, PlacedRows, placed_routes
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.scatter import Routes, copies_at_once, in_turn
+from sqlext_operators.exchange.scatter import Routes, copies_at_once, in_turn, matchable_routes
 from sqlext_operators.interval_join.codes import is_plain, periods_of, plain_codes, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
@@ -163,12 +163,15 @@ class TileRouter:
         return found.rows, found.tile
 
     def _read(self, batch: pa.RecordBatch) -> _HashedRows:
-        own = self.join.side(self.side)
-        keys = [batch.column(name) for name in own.keys]
-        hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
-        periods = periods_of(own, batch, self.join.empty)
+        side = self.join.side(self.side)
+        keys = [batch.column(name) for name in side.keys]
+        periods = periods_of(side, batch, self.join.empty)
         usable = self._usable(batch, null_keys(keys, self.join.null_safe), periods.valid)
-        return _HashedRows(hashes, {name: periods.ends.get(name, batch.column(name)) for name in own.values}, usable)
+        return _HashedRows(
+            row_hashes(batch, side.keys),
+            {name: periods.ends.get(name, batch.column(name)) for name in side.values},
+            usable,
+        )
 
     def _usable(self, batch: pa.RecordBatch, without: Bools | None, valid: Bools | None) -> Bools:
         """bool[n], rows that may match in one of the alternatives."""
@@ -188,12 +191,7 @@ class TileRouter:
         pids = np.zeros(len(hashes), np.int32)
         if self.join.left.keys:
             partition_ids(hashes, partitions, pids)
-        if usable.all():
-            return Routes(pids)
-        if self.keep:
-            return Routes(np.where(usable, pids, in_turn(len(pids), partitions)))
-        rows = np.flatnonzero(usable)
-        return Routes(pids[rows], rows)
+        return matchable_routes(pids, None if usable.all() else ~usable, partitions, keep=self.keep)
 
     def _by_tile(self, tiles: Tiles, read: _HashedRows, most: int, partitions: int) -> Routes:
         copies = self._copies(tiles, read, most)

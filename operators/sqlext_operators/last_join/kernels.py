@@ -41,13 +41,7 @@ def _first_at_least(rank: Int64s, value: int, low: int, high: int) -> int:
 @jit
 def _first_above(rank: Int64s, value: int, low: int, high: int) -> int:
     """The first place in [low, high) with rank > value; high if there is none."""
-    while low < high:
-        middle = (low + high) >> 1
-        if rank[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return high if value == _MAX else _first_at_least(rank, value + 1, low, high)
 
 
 @jit

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s
-from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.batches import gathered, whole
 from sqlext_operators.columns.flat import take, truth
 from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.columns.reshape import renamed
-from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunks import decoded, encoded
 from sqlext_operators.exchange.operator import CollectedInput, CollectedPart, Operator
 from sqlext_operators.exchange.profile import counted, measured, timed
 from sqlext_operators.last_join.right import SortedRight
@@ -124,7 +124,8 @@ class LastJoinOperator(Operator):
     def _joined(self, part: CollectedPart) -> Iterator[pa.RecordBatch]:
         spec = self._spec
         processor: LastJoinProcessor | None = None
-        for batch in timed("decode", _chunks(spec.left, part.blocks(LEFT))):
+        left = (block.batch for block in part.blocks(LEFT))
+        for batch in timed("decode", gathered(spec.left, left, LEFT_ROWS)):
             if processor is None:
                 with measured("sort"):
                     tables = [part.table(tag) for tag in range(1, len(spec.rights) + 1)]
@@ -140,20 +141,6 @@ def output_rows(spec: LastJoinOperatorSpec, width: int, batch: pa.RecordBatch) -
     return int(max(1, min(spec.batch_rows, _OUTPUT_BYTES // max(1, row_bytes))))
 
 
-def _chunks(schema: pa.Schema, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-    """The rows of left blocks, some blocks together."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for block in blocks:
-        held.append(block.batch)
-        rows += block.batch.num_rows
-        if rows >= LEFT_ROWS:
-            yield whole(schema, held)
-            held, rows = [], 0
-    if rows:
-        yield whole(schema, held)
-
-
 def right_sides(tables: Sequence[pa.Table]) -> bytes:
     """The right sides as bytes: an Arrow IPC stream with one value for each, which is the stream of its rows."""
     streams = []
@@ -162,11 +149,7 @@ def right_sides(tables: Sequence[pa.Table]) -> bytes:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         streams.append(sink.getvalue().to_pybytes())
-    sink = pa.BufferOutputStream()
-    sides = pa.RecordBatch.from_pydict({"side": pa.array(streams, pa.large_binary())})
-    with pa.ipc.new_stream(sink, sides.schema) as writer:
-        writer.write_batch(sides)
-    return bytes(sink.getvalue())
+    return bytes(encoded(pa.RecordBatch.from_pydict({"side": pa.array(streams, pa.large_binary())})))
 
 
 def broadcast_last_join(
@@ -176,7 +159,7 @@ def broadcast_last_join(
     the columns of the left rows, by position."""
     processor: LastJoinProcessor | None = None
     width = 0
-    for batch in _together(spec.left, batches):
+    for batch in gathered(spec.left, (renamed(batch, spec.left.names) for batch in batches), LEFT_ROWS):
         counted("in 0", batch.num_rows)
         if processor is None:
             with measured("decode"):
@@ -190,24 +173,9 @@ def broadcast_last_join(
 
 
 def _decoded(sides: bytes, schemas: Sequence[pa.Schema]) -> list[pa.RecordBatch]:
-    with pa.ipc.open_stream(sides) as reader:
-        streams = reader.read_next_batch().column(0)
+    streams = decoded(sides).column(0)
     found = []
     for stream, schema in zip(streams, schemas, strict=True):
         with pa.ipc.open_stream(stream.as_buffer()) as reader:
             found.append(whole(schema, reader.read_all().to_batches()))
     return found
-
-
-def _together(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of several batches in one, with the schema's names and types."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(renamed(batch, schema.names))
-        rows += batch.num_rows
-        if rows >= LEFT_ROWS:
-            yield whole(schema, held)
-            held, rows = [], 0
-    if rows:
-        yield whole(schema, held)

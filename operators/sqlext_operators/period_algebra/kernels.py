@@ -17,19 +17,17 @@ from sqlext_operators.kernels.jit import jit
 OPEN, GROUP, ROW, FROM, TO, NUMBER, AT, LEFT_END, RIGHT_END, HELD = range(10)
 SIZE = 10
 LEAST, GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
-Periods = tuple[Int64s, Int64s, Int64s]
-CountedPeriods = tuple[Int64s, Int64s, Int64s, Int64s]
+#: Payload rows, starts, ends and counts; only `concurrent` has more than 1 in a count, and others may leave it unset.
+Periods = tuple[Int64s, Int64s, Int64s, Int64s]
 
 
 @jit
-def islands(
-    group: Int64s, start: Int64s, end: Int64s, row: int, last: bool, state: Int64s, out: tuple[Int64s, Int64s, Int64s]
-) -> int:
+def islands(group: Int64s, start: Int64s, end: Int64s, row: int, last: bool, state: Int64s, out: Periods) -> int:
     """Writes (payload row, start, end) of each island that is complete; returns how many there are.
 
     int64[n] each, sorted by group, then start; row is the payload row of the first. `out` holds n + 1 values.
     """
-    rows, starts, ends = out
+    rows, starts, ends, _ = out
     is_open, current, first, until, at = state[OPEN], state[GROUP], state[FROM], state[TO], state[ROW]
     count = 0
     for i in range(len(group)):
@@ -50,11 +48,9 @@ def islands(
 
 
 @jit
-def gaps(
-    group: Int64s, start: Int64s, end: Int64s, row: int, last: bool, state: Int64s, out: tuple[Int64s, Int64s, Int64s]
-) -> int:
+def gaps(group: Int64s, start: Int64s, end: Int64s, row: int, last: bool, state: Int64s, out: Periods) -> int:
     """Like `islands`, of what lies between two islands of a group."""
-    rows, starts, ends = out
+    rows, starts, ends, _ = out
     is_open, current, until = state[OPEN], state[GROUP], state[TO]
     count = 0
     for i in range(len(group)):
@@ -123,15 +119,15 @@ def _period_written(state: Int64s, out: Periods, count: int) -> int:
     """Write the pending period, if there is one."""
     if state[NUMBER] == 0:
         return count
-    rows, starts, ends = out
-    rows[count], starts[count], ends[count] = state[ROW], state[FROM], state[TO]
+    rows, starts, ends, numbers = out
+    rows[count], starts[count], ends[count], numbers[count] = state[ROW], state[FROM], state[TO], state[NUMBER]
     state[NUMBER] = 0
     return count + 1
 
 
 @jit
 def concurrent(
-    group: Int64s, start: Int64s, end: Int64s, row: int, last: bool, state: Int64s, heap: Int64s, out: CountedPeriods
+    group: Int64s, start: Int64s, end: Int64s, row: int, last: bool, state: Int64s, heap: Int64s, out: Periods
 ) -> int:
     """Writes (payload row, start, end, count) of each complete period in which the number of active periods of a group
     is constant; returns how many there are.
@@ -143,7 +139,7 @@ def concurrent(
     for i in range(len(group)):
         if state[OPEN] and group[i] != state[GROUP]:
             count = _counted_to(GREATEST, state, heap, out, count)
-            count = _count_written(state, out, count)
+            count = _period_written(state, out, count)
             state[OPEN] = 0
         if state[OPEN]:
             count = _counted_to(start[i], state, heap, out, count)
@@ -152,13 +148,13 @@ def concurrent(
         state[HELD] += 1
     if last and state[OPEN]:
         count = _counted_to(GREATEST, state, heap, out, count)
-        count = _count_written(state, out, count)
+        count = _period_written(state, out, count)
         state[OPEN] = 0
     return count
 
 
 @jit
-def _counted_to(to: int, state: Int64s, heap: Int64s, out: CountedPeriods, count: int) -> int:
+def _counted_to(to: int, state: Int64s, heap: Int64s, out: Periods, count: int) -> int:
     """Sweep the open group up to `to`; with GREATEST until nothing is active."""
     while state[HELD] and heap[0] <= to:
         if heap[0] > state[AT]:
@@ -171,26 +167,15 @@ def _counted_to(to: int, state: Int64s, heap: Int64s, out: CountedPeriods, count
 
 
 @jit
-def _step(to: int, state: Int64s, out: CountedPeriods, count: int) -> int:
+def _step(to: int, state: Int64s, out: Periods, count: int) -> int:
     """All that is active lasts from state[AT] up to `to`: the pending period grows, or a new one begins."""
     if state[NUMBER] == state[HELD] and state[TO] == state[AT]:
         state[TO] = to
     else:
-        count = _count_written(state, out, count)
+        count = _period_written(state, out, count)
         state[FROM], state[TO], state[NUMBER] = state[AT], to, state[HELD]
     state[AT] = to
     return count
-
-
-@jit
-def _count_written(state: Int64s, out: CountedPeriods, count: int) -> int:
-    """Write the pending period, if there is one."""
-    if state[NUMBER] == 0:
-        return count
-    rows, starts, ends, numbers = out
-    rows[count], starts[count], ends[count], numbers[count] = state[ROW], state[FROM], state[TO], state[NUMBER]
-    state[NUMBER] = 0
-    return count + 1
 
 
 @jit

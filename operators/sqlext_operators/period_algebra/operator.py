@@ -101,7 +101,7 @@ class PeriodAlgebraProcessor:
 
     def _swept(self, piece: Piece, run: slice, ends: Int64s, row: int, *, last: bool) -> Iterator[pa.RecordBatch]:
         count, results = self._sweep(piece, run, ends, row, last=last)
-        rows, values = results[0][:count], [column[:count] for column in results[1:]]
+        rows, *values = (column[:count] for column in results)
         with measured("output"):
             earlier = int(np.searchsorted(rows, 0))  # the key of the first periods is in an earlier piece
             if earlier:
@@ -111,23 +111,23 @@ class PeriodAlgebraProcessor:
                 yield self._batch(take_rows(piece.payload, rows[earlier:]), [v[earlier:] for v in values])
 
     def _sweep(self, piece: Piece, run: slice, ends: Int64s, row: int, *, last: bool) -> tuple[int, tuple[Int64s, ...]]:
-        """How many periods are complete, and (payload row, start, end[, count]) of each."""
+        """How many periods are complete, and (payload row, start, end, count) of each."""
         group, starts, state = piece.group[run], piece.order[run], self._state
-        room = len(group) + 2
         with measured("evaluate"):
             if self._spec.operation == "concurrent":
                 self._reserve(len(group))
-                room += len(group) + int(state[HELD])
-                four = (*_columns(room), np.empty(room, np.int64))
-                return concurrent(group, starts, ends, row, last, state, self._heap, four), four
-            out = _columns(room)
+            room = 2 * len(group) + int(state[HELD]) + 2
+            out = _column(room), _column(room), _column(room), _column(room)
+            given = (row, last, state)
             match self._spec.operation:
                 case "normalize":
-                    return islands(group, starts, ends, row, last, state, out), out
+                    return islands(group, starts, ends, *given, out), out
                 case "gaps":
-                    return gaps(group, starts, ends, row, last, state, out), out
+                    return gaps(group, starts, ends, *given, out), out
                 case "difference":
-                    return difference(group, starts, ends, piece.source[run], row, last, state, out), out
+                    return difference(group, starts, ends, piece.source[run], *given, out), out
+                case "concurrent":
+                    return concurrent(group, starts, ends, *given, self._heap, out), out
 
     def _reserve(self, more: int) -> None:
         """Make room in the heap."""
@@ -140,10 +140,10 @@ class PeriodAlgebraProcessor:
     def _batch(self, keys: pa.RecordBatch, values: list[Int64s]) -> pa.RecordBatch:
         spec = self._spec
         start, end = (values_of(codes, spec.ends) for codes in values[:2])
-        counts = [pa.array(column) for column in values[2:]]
+        counts = [pa.array(values[2])] if spec.operation == "concurrent" else []
         names = [*spec.keys, spec.start, spec.end, *([spec.count] if counts else [])]
         return pa.RecordBatch.from_arrays([*plain(keys).columns, start, end, *counts], names=names)
 
 
-def _columns(room: int) -> tuple[Int64s, Int64s, Int64s]:
-    return np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+def _column(rows: int) -> Int64s:
+    return np.empty(rows, np.int64)

@@ -60,6 +60,22 @@ class Piece:
     args: dict[str, pa.Array]
     payload: pa.RecordBatch
 
+    def part(self, rows: slice, payload: slice) -> Piece:
+        """Some consecutive rows, and rows of the payload, as views."""
+        start, stop, _ = rows.indices(len(self.group))
+        first, last, _ = payload.indices(self.payload.num_rows)
+        args = {name: array.slice(start, stop - start) for name, array in self.args.items()}
+        shown = (
+            self.payload.slice(first, last - first) if self.payload.num_columns else rows_without_columns(last - first)
+        )
+        return Piece(self.group[rows], self.order[rows], self.source[rows], args, shown)
+
+    def copied(self) -> Piece:
+        """The rows by themselves: a view keeps the whole piece in memory."""
+        args = {name: array.take(pa.array(np.arange(len(array)))) for name, array in self.args.items()}
+        payload = take_rows(self.payload, np.arange(self.payload.num_rows))
+        return Piece(self.group.copy(), self.order.copy(), self.source.copy(), args, payload)
+
 
 def joined(pieces: Sequence[Piece]) -> Piece:
     """Consecutive pieces (at least one) as one."""

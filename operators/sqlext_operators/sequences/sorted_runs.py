@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,7 @@ class SpilledRuns:
     def __enter__(self) -> SpilledRuns:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -123,10 +120,8 @@ class _RunWriter:
     def __enter__(self) -> _RunWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for closable in (*(self._writers if error is None else ()), *self._files):
+    def __exit__(self, *error: object) -> None:
+        for closable in (*(self._writers if error[0] is None else ()), *self._files):
             closable.close()
 
     def write(self, piece: Piece, ties: npt.NDArray[np.int64], further: dict[str, pa.Array]) -> None:

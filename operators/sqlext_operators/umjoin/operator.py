@@ -102,13 +102,8 @@ class MultiwayOperator(Operator):
         fits = part.in_memory or sum(map(part.bytes, range(len(inputs)))) <= memory
         if fits or inputs[tag].kind != "inner":
             yield part.table(tag)
-            return
-        found = False
-        for chunk in part.chunks(tag, memory // len(inputs)):
-            found = True
-            yield chunk
-        if not found:
-            yield part.empty(tag)
+        else:
+            yield from part.chunks(tag, memory // len(inputs))
 
 
 def _names(item: MultiwayInput, classes: tuple[int, ...]) -> tuple[str, ...]:

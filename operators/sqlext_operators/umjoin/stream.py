@@ -51,7 +51,7 @@ class MultiwayStreamSpec:
     def __post_init__(self) -> None:
         if self.join.count:
             raise ValueError("a join on streams does not count")
-        if any(self.times.anchor(member) is None for member in self.times.waited):
+        if not set(self.times.waited) <= set(self.times.waits):
             raise ValueError("a left or anti input, or a semi one beside it, is never complete")
         if self.times.apart([item.classes for item in self.join.inputs]):
             raise ValueError("an inner input is joined with the others neither on keys nor on times")
@@ -101,9 +101,7 @@ class MultiwayStream:
         inputs = self._inputs(store)
         wakes = [end for state in inputs if (end := state.ends()) is not None]
         for member in self._spec.times.waited:
-            anchor, wait = self._spec.times.anchor(member), self._spec.times.wait(member)
-            assert anchor is not None
-            assert wait is not None
+            anchor, wait = self._spec.times.waits[member]
             start = -FAR if store.watermark is None else store.watermark - wait
             time = inputs[anchor].next_time(start)
             wakes += [] if time is None else [time + wait + 1]
@@ -113,15 +111,11 @@ class MultiwayStream:
         """Until when the rows that are kept are joined: the greatest time of an input, and the bounds from it."""
         inputs, times, owned = self._inputs(store), self._spec.times, self._spec.owned or 0
         others = [tag for tag in range(len(inputs)) if tag != owned]
-        return Expiry(
-            max(
-                (end for tag in others if (end := inputs[owned].last(times.after(owned, tag))) is not None),
-                default=None,
-            ),
-            max(
-                (end for tag in others if (end := inputs[tag].last(times.after(tag, owned))) is not None), default=None
-            ),
+        ends = (
+            [inputs[owned].last(times.after(owned, tag)) for tag in others],
+            [inputs[tag].last(times.after(tag, owned)) for tag in others],
         )
+        return Expiry(*(max((end for end in side if end is not None), default=None) for side in ends))
 
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept."""
@@ -211,9 +205,7 @@ class _Step:
         if self._now == self._before:
             return
         for member in self._spec.times.waited:
-            anchor, wait = self._spec.times.anchor(member), self._spec.times.wait(member)
-            assert anchor is not None
-            assert wait is not None
+            anchor, wait = self._spec.times.waits[member]
             waiting = self._inputs[anchor].between(self._before - wait, self._now - wait)
             by_input = self._reducer.inner(anchor, waiting, frozenset()) if waiting.num_rows else None
             for rows in self._joined(by_input) if by_input is not None else ():

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sqlext_operators.arrays import Int64s
+from sqlext_operators.arrays import Int64s, ranges
 from sqlext_operators.umjoin.spec import Kind
 
 
@@ -111,10 +111,13 @@ class StreamTimes:
         known = [(most, i) for i in inner if (most := self.after(i, member)) is not None]
         return min(known)[1] if known else None
 
-    def wait(self, member: int) -> int | None:
-        """How long after the time of its anchor's row a joined row waits for a member."""
-        anchor = self.anchor(member)
-        return None if anchor is None else self.after(anchor, member)
+    @cached_property
+    def waits(self) -> dict[int, tuple[int, int]]:
+        """Of the members that have one, the anchor, and how long after the time of its row a joined row waits for the
+        member."""
+        anchors = {member: self.anchor(member) for member, kind in enumerate(self.kinds) if kind != "inner"}
+        known = {member: anchor for member, anchor in anchors.items() if anchor is not None}
+        return {m: (a, wait) for m, a in known.items() if (wait := self.after(a, m)) is not None}
 
     @cached_property
     def retention(self) -> tuple[int | None, ...]:
@@ -130,16 +133,14 @@ class StreamTimes:
         if self.waited:
             others = [j for j in others if "inner" in (self.kinds[i], self.kinds[j])]
         waits = [self.after(i, j) for j in others]
-        waits += [_sum(self.after(i, a), self.wait(m)) for m, a in self._anchors()]
+        # those of `waited` all have an anchor (the operator's specification)
+        members = [member for member in self.waited if member in self.waits]
         if self.kinds[i] == "semi":  # a later match of the same joined row must not be taken for its first one
-            anchor = self.anchor(i)
-            waits.append(None if anchor is None else _sum(self.after(i, anchor), self.wait(i)))
+            members.append(i)
+        for anchor, wait in (self.waits.get(member, (None, None)) for member in members):
+            waits.append(None if anchor is None else _sum(self.after(i, anchor), wait))
         known = [wait for wait in waits if wait is not None]
         return max(known, default=0) if len(known) == len(waits) else None
-
-    def _anchors(self) -> list[tuple[int, int]]:
-        """(member, its anchor) of the inputs that are waited for; they all have one (the operator's specification)."""
-        return [(m, a) for m in self.waited if (a := self.anchor(m)) is not None]
 
 
 def _least(a: int | None, b: int | None) -> int | None:
@@ -181,6 +182,4 @@ def copies(times: Int64s, span: TimeReach, width: int, low: int, high: int) -> t
     first = np.maximum((times - span.ahead) // width, low)
     last = np.minimum((times + span.back) // width, high)
     counts = np.maximum(last - first + 1, 0)
-    rows = np.repeat(np.arange(len(times)), counts)
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    return rows, first[rows] + np.arange(len(rows)) - starts[rows]
+    return np.repeat(np.arange(len(times)), counts), ranges(first, counts)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.arrays import Bools, Int64s, ranges
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.reshape import with_column
@@ -170,15 +170,8 @@ class InnerJoin:
         """When nothing more can match in the inputs `members`, and the first of them that takes that long: int64[n]
         times of which the watermark must be above, int64[n] numbers of inputs."""
         times = self.row_times(rows)
-        waits = []
-        for member in members:
-            anchor, wait = self.times.anchor(member), self.times.wait(member)
-            assert anchor is not None
-            assert wait is not None
-            waits.append(times[anchor] + wait)
-        held = np.stack(waits)
-        last = held.argmax(axis=0)
-        return held.max(axis=0), np.array(members)[last]
+        waits = np.stack([times[anchor] + wait for anchor, wait in (self.times.waits[member] for member in members)])
+        return waits.max(axis=0), np.array(members)[waits.argmax(axis=0)]
 
 
 def _with_slices(rows: pa.RecordBatch, slices: Int64s) -> pa.RecordBatch:
@@ -201,9 +194,6 @@ def paired(left: Int64s, right: Int64s) -> tuple[tuple[Int64s, Int64s], Int64s]:
     """All pairs of places with equal values: ((places in left, places in right), their values)."""
     order = np.argsort(right, kind="stable")
     first = np.searchsorted(right[order], left)
-    last = np.searchsorted(right[order], left, side="right")
-    counts = last - first
+    counts = np.searchsorted(right[order], left, side="right") - first
     ours = np.repeat(np.arange(len(left)), counts)
-    offsets = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    theirs = order[np.arange(len(ours)) + offsets]
-    return (ours, theirs), left[ours]
+    return (ours, order[ranges(first, counts)]), left[ours]

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.arrays import UInt64s
+from sqlext_operators.arrays import UInt64s, is_among
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.exchange.stream import FAR
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
@@ -71,18 +70,16 @@ class Reducer:
                 return None
         return by_input
 
-    def member(self, by_input: Mapping[int, InputRows], place: int, *, new: bool, old: bool = True) -> pa.RecordBatch:
+    def member(self, by_input: Mapping[int, InputRows], place: int, *, new: bool) -> pa.RecordBatch:
         """The rows of an input that is not inner that the rows found may match."""
         inner = {i: item for i, item in by_input.items() if i in self._inner}
-        rows = self._old(inner, place, self._next(inner, [place], {})[1]) if old else None
+        rows = self._old(inner, place, self._next(inner, [place], {})[1])
         return self._looked_up(inner, place, rows, new=new).rows
 
-    def _looked_up(
-        self, by_input: Mapping[int, InputRows], place: int, old: pa.RecordBatch | None, *, new: bool
-    ) -> InputRows:
+    def _looked_up(self, by_input: Mapping[int, InputRows], place: int, old: pa.RecordBatch, *, new: bool) -> InputRows:
         """The rows of an input that match those found, among these old ones and the new ones."""
         state = self._inputs[place]
-        parts = [] if old is None else [old]
+        parts = [old]
         if new and place in self._fresh:
             parts.append(self._fresh[place].batch)
         return InputRows.of(state, whole(state.schema, [self._narrowed(by_input, place, rows) for rows in parts]))
@@ -142,14 +139,5 @@ class Reducer:
             if classes and len(item.hashes(classes)) < len(least[classes].hashes(classes)):
                 least[classes] = item
         for classes, item in least.items():
-            matching &= _is_in(key_hashes(rows, self._inputs[place].keys(classes)), item.hashes(classes))
+            matching &= is_among(key_hashes(rows, self._inputs[place].keys(classes)), item.hashes(classes))
         return rows if matching.all() else take_rows(rows, np.flatnonzero(matching))
-
-
-def _is_in(values: UInt64s, known: UInt64s) -> npt.NDArray[np.bool_]:
-    """Whether values are among known ones, which are sorted."""
-    if not len(known):
-        return np.zeros(len(values), np.bool_)
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    found: npt.NDArray[np.bool_] = known[places] == values
-    return found

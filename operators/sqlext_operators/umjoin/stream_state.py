@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Int64s, UInt64s
+from sqlext_operators.arrays import Int64s, UInt64s, offsets_of, ranges
 from sqlext_operators.columns.batches import take_rows, whole, without_names
 from sqlext_operators.columns.codes import order_values
-from sqlext_operators.columns.keys import hash_keys, null_keys
+from sqlext_operators.columns.keys import null_keys, row_hashes
 from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import owned_rows
@@ -32,7 +32,7 @@ _SPAN = 8
 
 def key_hashes(batch: pa.RecordBatch, keys: Sequence[str]) -> UInt64s:
     """uint64[n]: the hash of each row's keys in the high 32 bits, zeros below."""
-    return hash_keys([batch.column(name) for name in keys]) & ~_PLACE
+    return row_hashes(batch, keys) & ~_PLACE
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Probe:
         """Chunks, each with the places of its rows in ascending order."""
         places_by_chunk: list[tuple[Chunk, Int64s]] = []
         for run, first, last in self.slices:
-            places = np.sort((run.hashes[_places(first, last)] & _PLACE).astype(np.int64))
-            starts = np.cumsum([0, *(chunk.rows for chunk in run.chunks)])
+            places = np.sort((run.hashes[ranges(first, last - first)] & _PLACE).astype(np.int64))
+            starts = offsets_of(np.array([chunk.rows for chunk in run.chunks]))
             cuts = np.searchsorted(places, starts)
             for n, chunk in enumerate(run.chunks):
                 if cuts[n] < cuts[n + 1]:
@@ -128,16 +128,6 @@ class KeyHashIndex:
             places = np.cumsum([0, *(sum(c.rows for c in run.chunks) for run in runs)]).astype(np.uint64)
             hashes = np.concatenate([run.hashes + place for run, place in zip(runs, places[:-1], strict=True)])
         return pa.RecordBatch.from_arrays([pa.array(np.sort(hashes))], names=["hash"])
-
-
-def _places(first: Int64s, last: Int64s) -> Int64s:
-    """The numbers of all slices, one after the other."""
-    counts = last - first
-    total = int(counts.sum())
-    if not total:
-        return np.zeros(0, np.int64)
-    offsets = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    return np.arange(total) + offsets
 
 
 @dataclass(frozen=True)

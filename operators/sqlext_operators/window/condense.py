@@ -198,6 +198,10 @@ def _integer_mean(partials: Sequence[pa.Array]) -> pa.Array:
 # Condensing
 
 
+#: Rows beyond one for each group: (groups, the column that they are about, its values).
+FurtherRows = list[tuple[Int64s, pa.Array, pa.Array]]
+
+
 def condensed(batch: pa.RecordBatch, keys: Sequence[str], partials: Sequence[PartialCall]) -> pa.RecordBatch:
     """The rows of a batch of the columns `keys` and those of `partials`, in sequence order, as few rows as possible."""
     names = [*keys, *(partial.column for partial in partials)]
@@ -209,22 +213,14 @@ def condensed(batch: pa.RecordBatch, keys: Sequence[str], partials: Sequence[Par
     count = int(group.max()) + 1
     firsts = np.empty(count, np.int64)
     first_rows(group, firsts)
-    rest = _FurtherRows(count)
-    columns = [_condensed(batch.column(partial.column), partial.form, group, rest) for partial in partials]
-    places = np.concatenate([np.arange(count), *(codes for codes, _, _ in rest.rows)])
+    rest: FurtherRows = []
+    columns = [_condensed(batch.column(partial.column), partial.form, group, count, rest) for partial in partials]
+    places = np.concatenate([np.arange(count), *(codes for codes, _, _ in rest)])
     found = [batch.column(name).take(pa.array(firsts[places])) for name in keys]
     for partial, column in zip(partials, columns, strict=True):
-        more = [values if owner is column else _neutral(partial, column, codes) for codes, owner, values in rest.rows]
+        more = [values if owner is column else _neutral(partial, column, codes) for codes, owner, values in rest]
         found.append(pa.concat_arrays([column, *more]) if more else column)
     return pa.RecordBatch.from_arrays(found, names=names)
-
-
-class _FurtherRows:
-    """Rows beyond one for each group: (groups, the column that they are about, its values)."""
-
-    def __init__(self, groups: int) -> None:
-        self.groups = groups
-        self.rows: list[tuple[Int64s, pa.Array, pa.Array]] = []
 
 
 def _neutral(partial: PartialCall, column: pa.Array, codes: Int64s) -> pa.Array:
@@ -232,19 +228,19 @@ def _neutral(partial: PartialCall, column: pa.Array, codes: Int64s) -> pa.Array:
     return column.take(pa.array(codes)) if partial.form == "distinct" else pa.nulls(len(codes), column.type)
 
 
-def _condensed(column: pa.Array, form: Form, group: Int64s, rest: _FurtherRows) -> pa.Array:
+def _condensed(column: pa.Array, form: Form, group: Int64s, groups: int, rest: FurtherRows) -> pa.Array:
     """One value for each group; more are added to `rest`."""
     if form in ("min", "max"):
-        return _extreme(column, group, rest.groups, largest=form == "max")
+        return _extreme(column, group, groups, largest=form == "max")
     if form == "distinct":
         return _distinct(column, group, rest)
     if form == "decimal":
-        return _decimal_sums(column, group, rest.groups)
+        return _decimal_sums(column, group)
     usable: Bools = _usable(column)
-    counts = np.zeros(rest.groups, np.int64)
+    counts = np.zeros(groups, np.int64)
     if form == "double":
-        return _double_sums(column, group, usable, rest)
-    totals = np.zeros(rest.groups, np.int64)
+        return _double_sums(column, group, usable, counts, rest)
+    totals = np.zeros(groups, np.int64)
     add_integers(group, fixed_width(column), usable, totals, counts)
     return to_array(totals, counts > 0, column.type)
 
@@ -261,7 +257,7 @@ def _extreme(column: pa.Array, group: Int64s, groups: int, *, largest: bool) -> 
     return take(column, rows)
 
 
-def _distinct(column: pa.Array, group: Int64s, rest: _FurtherRows) -> pa.Array:
+def _distinct(column: pa.Array, group: Int64s, rest: FurtherRows) -> pa.Array:
     codes, values = dense_codes(column)
     _, places = np.unique(group * values + codes, return_index=True)
     owners = group[places]
@@ -270,24 +266,23 @@ def _distinct(column: pa.Array, group: Int64s, rest: _FurtherRows) -> pa.Array:
     first = column.take(pa.array(places[is_first]))
     more = places[~is_first]
     if len(more):
-        rest.rows.append((owners[~is_first], first, column.take(pa.array(more))))
+        rest.append((owners[~is_first], first, column.take(pa.array(more))))
     return first
 
 
-def _double_sums(column: pa.Array, group: Int64s, usable: Bools, rest: _FurtherRows) -> pa.Array:
+def _double_sums(column: pa.Array, group: Int64s, usable: Bools, counts: Int64s, rest: FurtherRows) -> pa.Array:
     """The sums, and their rounding errors as further rows."""
-    totals, errors = np.zeros(rest.groups), np.zeros(rest.groups)
-    counts = np.zeros(rest.groups, np.int64)
+    totals, errors = np.zeros((2, len(counts)))
     with np.errstate(all="ignore"):
         add_doubles(group, fixed_width(column), usable, totals, errors, counts)
     sums = to_array(totals, counts > 0, column.type)
     more = np.flatnonzero(np.isfinite(errors) & (errors != 0))
     if len(more):
-        rest.rows.append((more, sums, pa.array(errors[more])))
+        rest.append((more, sums, pa.array(errors[more])))
     return sums
 
 
-def _decimal_sums(column: pa.Array, group: Int64s, groups: int) -> pa.Array:
+def _decimal_sums(column: pa.Array, group: Int64s) -> pa.Array:
     table = pa.table({"group": group, "value": column}).group_by("group", use_threads=False)
     found = table.aggregate([("value", "sum")]).sort_by("group")
     return found.column("value_sum").combine_chunks().cast(column.type)

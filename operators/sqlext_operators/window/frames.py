@@ -5,7 +5,8 @@ The rules are those of docs/reference/windows.md, section 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -84,19 +85,22 @@ class Frames:
         return len(self.row)
 
     def __getitem__(self, rows: slice) -> Frames:
-        return Frames(
-            self.row[rows],
-            self.lo[rows],
-            self.hi[rows],
-            None if self.current is None else self.current[rows],
-            None if self.lo2 is None else self.lo2[rows],
-            None if self.hi2 is None else self.hi2[rows],
-            self.start[rows],
-            self.before[rows],
-            self.after[rows],
-            self.end[rows],
-            self.fresh[rows],
-        )
+        columns = (getattr(self, item.name) for item in fields(self))
+        cut: list[Any] = [None if column is None else column[rows] for column in columns]
+        return Frames(*cut)
+
+    @property
+    def slices(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """(lo, hi, lo2, hi2), empty second slices where there are none, as kernels take them."""
+        if self.lo2 is None or self.hi2 is None:
+            nothing = np.zeros(len(self), np.int64)
+            return self.lo, self.hi, nothing, nothing
+        return self.lo, self.hi, self.lo2, self.hi2
+
+    def current_of(self, values: Int64s) -> Int64s:
+        """int64[m], the value of the row itself, of the buffer's `values`, where it is to be added to the slices; -1
+        elsewhere."""
+        return np.full(len(self), -1) if self.current is None else np.where(self.current, values[self.row], -1)
 
     def sizes(self) -> Int64s:
         """int64[m], the number of rows in each frame."""

@@ -12,12 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Float64s, Int64s
-from sqlext_operators.columns.flat import fixed_width, limbs
+from sqlext_operators.columns.flat import WORD_DIGITS, fixed_width, limbs
 from sqlext_operators.window.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
 from sqlext_operators.window.kernels.sums import LIMB_BITS, NUMBER_LIMBS
 
-#: Decimals of up to 18 digits fit one int64.
-_SHORT = 18
 _MANTISSA_BITS = 53
 _HIDDEN_BIT = 1 << 52
 #: Exponent of a double's lowest bit minus its exponent field.
@@ -45,7 +43,7 @@ def doubles(array: pa.Array) -> Doubles:
     if pa.types.is_decimal(dtype):
         low, high = limbs(array)
         divisor = 10.0**dtype.scale
-        if dtype.precision <= _SHORT:
+        if dtype.precision <= WORD_DIGITS:
             return Doubles(*_from_int64(low.view(np.int64)), divisor)
         value, error = _two_sum(high.astype(np.float64) * 2.0**64, (low >> np.uint64(32)).astype(np.float64) * 2.0**32)
         value, more = _two_sum(value, (low & np.uint64(0xFFFFFFFF)).astype(np.float64))

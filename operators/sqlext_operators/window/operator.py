@@ -115,9 +115,10 @@ class GroupAggregateProcessor:
         np.not_equal(piece.group[1:], piece.group[:-1], out=ends[:-1])
         known = count if last else count - 1
         if known:
-            yield from self._rows(_slice(piece, 0, known), ends[:known], last=last)
+            yield from self._rows(piece.part(slice(known), slice(known)), ends[:known], last=last)
         if not last:
-            self._held = _copy_row(piece, count - 1)
+            rest = slice(count - 1, count)
+            self._held = piece.part(rest, rest).copied()
 
     def _rows(self, piece: Piece, ends: Bools, *, last: bool) -> Iterator[pa.RecordBatch]:
         """The results for rows of which `ends` says whether they are the last of their group."""
@@ -161,23 +162,6 @@ def _processor(spec: GroupAggregateSpec, arg_types: Mapping[str, pa.DataType], f
     window = Window(frame, (_ONLY_SOURCE,), spec.calls)
     whole = WindowUnionSpec((), None, (), (window,), ansi=spec.ansi, time_zone=spec.time_zone)
     return WindowUnionProcessor(whole, arg_types, pa.schema([]))
-
-
-def _slice(piece: Piece, start: int, end: int) -> Piece:
-    size = end - start
-    args = {name: array.slice(start, size) for name, array in piece.args.items()}
-    return Piece(
-        piece.group[start:end], piece.order[start:end], piece.source[start:end], args, piece.payload.slice(start, size)
-    )
-
-
-def _copy_row(piece: Piece, row: int) -> Piece:
-    """One row by itself: a slice would keep the whole piece in memory."""
-    place = pa.array([row])
-    payload = piece.payload.take(place) if piece.payload.num_columns else rows_without_columns(1)
-    args = {name: array.take(place) for name, array in piece.args.items()}
-    at = slice(row, row + 1)
-    return Piece(piece.group[at].copy(), piece.order[at].copy(), piece.source[at].copy(), args, payload)
 
 
 @dataclass(frozen=True)

@@ -57,26 +57,11 @@ class Buffer:
         return np.flatnonzero(self.piece.source == 0)
 
     def trim(self, start: int, output: int) -> Buffer:
-        """The buffer without its first `start` rows, after `output` more FROM rows were output. Copies what stays:
-        a slice would keep the whole piece in memory."""
-        old = self.piece
-        gone = int(np.count_nonzero(old.source[:start] == 0))
-        rest = Piece(
-            group=old.group[start:].copy(),
-            order=old.order[start:].copy(),
-            source=old.source[start:].copy(),
-            args={name: _copy(array.slice(start)) for name, array in old.args.items()},
-            payload=_copy_batch(old.payload.slice(output)),
-        )
+        """The buffer without its first `start` rows, after `output` more FROM rows were output. Copies what
+        stays."""
+        gone = int(np.count_nonzero(self.piece.source[:start] == 0))
+        rest = self.piece.part(slice(start, None), slice(output, None)).copied()
         return Buffer(rest, self.done + output - gone)
-
-
-def _copy(array: pa.Array) -> pa.Array:
-    return pa.concat_arrays([array]) if len(array) == 0 else array.take(pa.array(np.arange(len(array))))
-
-
-def _copy_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([_copy(column) for column in batch.columns], schema=batch.schema)
 
 
 class WindowUnionProcessor:

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import DECODED_BYTES, ChunkStore
-from sqlext_operators.exchange.stream import Expiry, Late, LeftOut, Progress
+from sqlext_operators.exchange.stream import Admitted, Expiry, Late, Progress
 from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
@@ -63,9 +64,11 @@ class WindowStream:
         state = self.state(store)
         for tag in range(self._operator.inputs):
             batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
-            left_out = state.add(tag, batches, progress, fails=self._spec.late == "fail")
+            if not batches:
+                continue
+            new_rows = state.add(tag, batches, progress, fails=self._spec.late == "fail")
             if tag == FROM and self._spec.late == "rows":
-                yield from self._late(left_out)
+                yield from self._late(new_rows)
         if watermark is None or (store.watermark is not None and watermark <= store.watermark):
             return
         answers = self.answers(store)
@@ -74,12 +77,13 @@ class WindowStream:
         answers.keep_history(watermark)
         store.forget_derived(watermark - self._reach.ahead - self._reach.back)
 
-    def _late(self, left_out: LeftOut) -> Iterator[pa.RecordBatch]:
+    def _late(self, new_rows: Admitted) -> Iterator[pa.RecordBatch]:
         """Rows of FROM that have no result."""
         assert self._spec.results is not None
-        for phase, batch in (("late", left_out.late), ("timeless", left_out.timeless)):
-            if batch is None:
+        for phase, places in (("late", new_rows.late), ("timeless", new_rows.timeless)):
+            if not len(places):
                 continue
+            batch = take_rows(new_rows.batch, places)
             known = set(self._operator.window.payload)
             columns = [
                 batch.column(item.name) if item.name in known else pa.nulls(batch.num_rows, item.type)

@@ -18,7 +18,7 @@ from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY, owned_rows
-from sqlext_operators.exchange.stream import FAR, LeftOut, Progress, admitted, cut_by_time
+from sqlext_operators.exchange.stream import FAR, Admitted, Progress, admitted, cut_by_time
 from sqlext_operators.sequences.sequence import FROM, SequenceSpec
 from sqlext_operators.window.reach import WindowReach
 
@@ -109,18 +109,16 @@ class WindowState:
         """FROM rows before this time have been answered."""
         return -FAR if self._store.watermark is None else self._store.watermark - self._reach.ahead
 
-    def add(self, tag: int, batches: Sequence[pa.RecordBatch], progress: Progress, *, fails: bool) -> LeftOut:
-        """Write the new rows of an input, but the late ones, sorted by time. Raises RowError if there are late ones and
-        `fails` is set."""
-        if not batches:
-            return LeftOut()
+    def add(self, tag: int, batches: Sequence[pa.RecordBatch], progress: Progress, *, fails: bool) -> Admitted:
+        """Write the new rows of an input (one batch at least), but the late ones, sorted by time. Raises RowError if
+        there are late ones and `fails` is set."""
         split = admitted(batches, self._order, self._store.watermark, progress, fails=fails)
         order = np.argsort(split.times, kind="stable")
         rows, batch = split.rows[order], split.batch
         if len(rows):
             in_order = len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all())
             self._write(tag, batch if in_order else take_rows(batch, rows), split.times[order])
-        return split.left_out()
+        return split
 
     def _write(self, tag: int, batch: pa.RecordBatch, times: Int64s) -> None:
         """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""

@@ -7,10 +7,10 @@ import math
 import pytest
 from hypothesis import given
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.reference import adaptive_linear_filter
 from sqlext_operators.early.windows import Arrivals, EstimatedAggregate
 
 from tests.operators.early.early_data import LENGTH, Window, windows
+from tests.operators.early.reference import adaptive_linear_filter
 
 
 def rows(arrivals: Arrivals) -> list[tuple[bool, int, float, float, float]]:

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.early.reference import join_aggregate
 from sqlext_operators.early.windows import EstimatedAggregate, KeyTotals
+
+from tests.operators.early.reference import join_aggregate
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50).map(float)), max_size=20)
 KEYS = st.lists(st.integers(-3, 3), max_size=20)
@@ -34,15 +35,6 @@ def test_aggregates_are_those_of_the_join(left: list[tuple[int, float]], right: 
         exact = join_aggregate(left, right, aggregate)
         answer = found.answer(aggregate)
         assert answer == exact or (math.isnan(answer) and math.isnan(exact))
-
-
-@given(ROWS, KEYS, ROWS, KEYS)
-def test_parts_merge_into_the_whole(
-    left: list[tuple[int, float]], right: list[int], more: list[tuple[int, float]], others: list[int]
-) -> None:
-    whole = totals(left + more, right + others)
-    assert same(totals(left, right).merged(totals(more, others)), whole)
-    assert same(totals(more, others).merged(totals(left, right)), whole)
 
 
 def test_keys_may_be_texts() -> None:

@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.early.estimators import ESTIMATORS
-from sqlext_operators.early.reference import join_aggregate
 from sqlext_operators.early.replay import Replayed, ReplaySpec, Stream, WindowBounds, cut_windows, replay, window_starts
 from sqlext_operators.early.windows import EstimatedAggregate
+
+from tests.operators.early.reference import join_aggregate
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-30, 60), st.integers(0, 25)), max_size=25)
 LENGTH, LATENESS = 10, 25

@@ -9,9 +9,10 @@ import pytest
 from sqlext_operators.early.estimation import t_quantile
 from sqlext_operators.early.estimators import ESTIMATORS
 from sqlext_operators.early.history import Covered, PairMoments, selectivity_variance
-from sqlext_operators.early.reference import thinned
 from sqlext_operators.early.shrink import average_variance
 from sqlext_operators.early.windows import EarlyWindow, EstimatedAggregate, KeyTotals
+
+from tests.operators.early.reference import thinned
 
 DRAWS = 1_000
 SHARES = (0.4, 0.7)

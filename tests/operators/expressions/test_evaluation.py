@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.expressions import reference
 from sqlext_operators.expressions.evaluation import evaluate, true_rows
 from sqlext_operators.expressions.nodes import (
     IsNull,
@@ -27,6 +26,8 @@ from sqlext_operators.expressions.nodes import (
     TaskOr,
     Widened,
 )
+
+from tests.operators.expressions import reference
 
 NAN, INF = float("nan"), float("inf")
 BOOL, INT, LONG, DOUBLE = pa.bool_(), pa.int32(), pa.int64(), pa.float64()

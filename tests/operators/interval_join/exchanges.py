@@ -13,7 +13,6 @@ from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.expressions.evaluation import true_rows
 from sqlext_operators.expressions.nodes import TaskArithmetic, TaskColumn, TaskComparison, TaskConstant, TaskOr
-from sqlext_operators.interval_join import reference
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.output import NUMBER, CompletionSpec, ResultPart, candidate_columns, completed
@@ -21,6 +20,8 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.tiles import TileRouter, Tiles
+
+from tests.operators.interval_join import reference
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
 PARTITIONS = 3

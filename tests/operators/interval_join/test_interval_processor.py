@@ -24,7 +24,6 @@ from sqlext_operators.expressions.nodes import (
     TaskNot,
     TaskOr,
 )
-from sqlext_operators.interval_join import reference
 from sqlext_operators.interval_join.codes import is_plain, plain_codes, saturating_add, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.output import IntervalOutput
@@ -32,6 +31,7 @@ from sqlext_operators.interval_join.processor import IntervalJoinProcessor, join
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import COUNT, IntervalJoinSpec, IntervalSide, Kind
 
+from tests.operators.interval_join import reference
 from tests.operators.interval_join.interval_data import DELTAS, EPSILONS, INF, named
 from tests.properties import examples
 

@@ -17,16 +17,17 @@ from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.stream import Progress
-from sqlext_operators.interval_join import reference, stream_sides
+from sqlext_operators.interval_join import stream_sides
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import SIDES, Side, other_side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
-from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, StreamRows, StreamSide
+from sqlext_operators.interval_join.stream_sides import NEVER, StreamRows, StreamSide
 
 from tests.operators.exchange.memory_chunks import MemoryChunks
+from tests.operators.interval_join import reference
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named
 from tests.properties import examples
 
@@ -392,7 +393,7 @@ def test_a_pair_comes_out_with_the_later_of_its_rows(relation: str, parameters: 
     start, end = _OTHERS[found & whole][0].astype(int).tolist()
     rows = {"left": OURS, "right": replace(OURS, side="right", start=start, end=end)}
     conditions = (named(RELATIONS[relation].conditions(**parameters)),)
-    second = stream_sides.other_side(first)
+    second = other_side(first)
     for kind, out in (("inner", (0, 1)), ("full", (0, 1)), ("semi", (0,))):
         stream = spec_of(kind, conditions, ("0", "0")).stream()  # type: ignore[arg-type]
         store = MemoryChunks()

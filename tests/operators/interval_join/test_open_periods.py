@@ -18,12 +18,12 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.open_terms import OpenTerms
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import SIDES, Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
-from sqlext_operators.interval_join.stream_sides import NEVER, SIDES, OpenPeriod, StreamSide
+from sqlext_operators.interval_join.stream_sides import NEVER, OpenPeriod, StreamSide
 from sqlext_operators.interval_join.sweep.kernels.events import END
 from sqlext_operators.interval_join.sweep.kernels.events import START as BEGIN
 from sqlext_operators.interval_join.sweep.stream import StreamEvents, SweepStream

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import KeyCodes
-from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.kernels import BLOCK
 from sqlext_operators.last_join.operator import LastJoinProcessor
 from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 
+from tests.operators.last_join import reference
 from tests.properties import examples
 
 LEAST, MOST = -(2**63), 2**63 - 1

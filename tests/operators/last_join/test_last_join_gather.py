@@ -17,11 +17,11 @@ from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.scatter import MatchRouter, Router, ScatterSpec, scatter
-from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, RightSide
 
 from tests.operators.exchange.placements import placements
+from tests.operators.last_join import reference
 from tests.properties import examples
 
 LEFT = pa.schema([("id", pa.int64()), ("k", pa.string()), ("j", pa.int32()), ("x", pa.int64())])

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec, scatter
-from sqlext_operators.period_algebra import operator, reference
+from sqlext_operators.period_algebra import operator
 from sqlext_operators.period_algebra.operator import PeriodOperatorSpec
 from sqlext_operators.period_algebra.spec import Operation, PeriodAlgebraSpec
 
+from tests.operators.period_algebra import reference
 from tests.properties import examples
 
 OPERATIONS: tuple[Operation, ...] = ("normalize", "gaps", "concurrent", "difference")

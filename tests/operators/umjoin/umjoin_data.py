@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from sqlext_operators.umjoin.reference import counted, multiway_join
 from sqlext_operators.umjoin.spec import COUNT, Kind, MultiwayInput, MultiwayJoinSpec
+
+from tests.operators.umjoin.reference import counted, multiway_join
 
 NAN = float("nan")
 EDGE = 1 << 63

@@ -16,8 +16,8 @@ from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Scalar, Window, WindowUnionSpec
-from sqlext_operators.window.twins import TWINS, View
 
+from tests.operators.window.twins import TWINS, View
 from tests.properties import examples
 
 ALL = Frame("rows", None, 0)

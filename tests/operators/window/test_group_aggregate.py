@@ -15,9 +15,9 @@ from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.operator import GroupAggregateProcessor, GroupAggregateSpec, empty_group
 from sqlext_operators.window.spec import Call
-from sqlext_operators.window.twins import TWINS, View
 
 from tests.operators.window.test_window_twins import assert_same, cut_to_type, plain
+from tests.operators.window.twins import TWINS, View
 from tests.operators.window.window_data import ALL_CALLS, TYPES, Line, cut, lines
 from tests.properties import examples
 

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.window import reference
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
-from sqlext_operators.window.twins import TWINS
 
+from tests.operators.window import reference
+from tests.operators.window.twins import TWINS
 from tests.operators.window.window_data import (
     ALL_CALLS,
     INT64_MAX,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span
@@ -19,6 +18,8 @@ from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.strategies import plan_physical
+
+from tests.operators.last_join import reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.window import reference
 from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.predicates import Amount
@@ -22,6 +21,7 @@ from sqlext_planner.plan_format.pictures.relations import Drawn, amount_words, r
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.window.nodes import Bound, WindowFrame, WindowGroup
 
+from tests.operators.window import reference
 from tests.planner.plans import col, scan
 
 HOUR = Bound("preceding", 1, "h")

@@ -11,13 +11,14 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, Stru
 from sqlext_operators.window.functions.definition import Parameter
 from sqlext_operators.window.functions.table import FUNCTIONS
 from sqlext_operators.window.spec import Call, Scalar
-from sqlext_operators.window.twins import TWINS
-from sqlext_operators.window.twins.view import View
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.spark.versions import spark_version
 from sqlext_planner.window.inputs import result_type
 from sqlext_planner.window.nodes import WindowCall
+
+from tests.operators.window.twins import TWINS
+from tests.operators.window.twins.view import View
 
 pytestmark = pytest.mark.spark_since("4.0", "collations")
 

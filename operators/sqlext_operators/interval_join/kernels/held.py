@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sqlext_operators.arrays import Int32s, Int64s, UInt8s
+from sqlext_operators.interval_join.kernels.matches import all_hold
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 
 #: Places of a block: 1 << _BITS.
@@ -70,7 +71,7 @@ def fill_held_pairs(
                 j = _next_at_least(theirs[0], maxima, starts, j, stop, least)
                 if j >= stop:
                     break
-                if not _others_hold(ours, theirs, strict, i, j):
+                if not all_hold(ours, theirs, strict, 1, i, j):
                     j += 1
                     continue
             out[count] = windows[i]
@@ -105,13 +106,3 @@ def _next_at_least(values: Int64s, maxima: Int64s, starts: Int64s, place: int, s
         else:
             place += 1
     return place
-
-
-@jit
-def _others_hold(ours: Any, theirs: Any, strict: UInt8s, i: int, j: int) -> bool:
-    """Whether all comparisons but the first hold."""
-    for c in range(1, len(strict)):
-        mine, other = ours[c, i], theirs[c, j]
-        if mine > other or (strict[c] and mine == other):
-            return False
-    return True

@@ -144,7 +144,7 @@ def fill_filtered_pairs(
             )
         else:
             for place in range(j, stop):
-                if _all_hold(ours, theirs, strict, i, place):
+                if all_hold(ours, theirs, strict, 0, i, place):
                     out[count] = windows[i]
                     out_probes[count] = probes[place]
                     count += 1
@@ -172,8 +172,9 @@ def _filter(
 
 
 @jit
-def _all_hold(ours: Any, theirs: Any, strict: UInt8s, i: int, j: int) -> bool:
-    for c in range(len(strict)):
+def all_hold(ours: Any, theirs: Any, strict: UInt8s, first: int, i: int, j: int) -> bool:
+    """Whether the comparisons from number `first` on hold."""
+    for c in range(first, len(strict)):
         mine, other = ours[c, i], theirs[c, j]
         if mine > other or (strict[c] and mine == other):
             return False
@@ -198,7 +199,7 @@ def count_filtered(
     for i in range(len(low)):
         pairs = 0
         for place in range(low[i], high[i]):
-            if _all_hold(ours, theirs, strict, i, place):
+            if all_hold(ours, theirs, strict, 0, i, place):
                 pairs += 1
                 if len(probe_counts):
                     probe_counts[place] += 1

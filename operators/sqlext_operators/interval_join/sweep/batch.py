@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sqlext_operators.arrays import Int32s, Int64s
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import Side, other_side
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointIndex, int64_column
 from sqlext_operators.interval_join.sweep.join import PairBuffers, Pairs, SweepJoin
 from sqlext_operators.interval_join.sweep.kernels.events import START
@@ -93,7 +93,7 @@ class SweepPairs(Iterator[tuple[Int32s, Int32s]]):
     def _run(self, sweeps: tuple[Sweep, ...], lazy: bool) -> Iterator[Pairs]:
         for sweep in sweeps:
             residual = residual_range(sweep)
-            probing: Side = "right" if sweep.active == "left" else "left"
+            probing = other_side(sweep.active)
             active_index, probe_index = (
                 side.index(side.residual_values(sweep.algorithm.probe) if residual else None)
                 for side in (self._sides[sweep.active], self._sides[probing])

@@ -5,9 +5,9 @@ docs/reference/sweeps.md, section 3; Piatov et al. 2021, section 6.2.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, fields, replace
 
 from sqlext_operators.interval_join.conditions import Shift
 from sqlext_operators.interval_join.sweep.iterators import (
@@ -26,26 +26,25 @@ Values = Mapping[str, float | None]
 CODE_NAMES = {EARLY_START: "early start", END: "end", START: "start", LATE_END: "late end"}
 
 
-class EndpointExpression(Protocol):
+class EndpointExpression(ABC):
     """An expression of endpoint iterators."""
 
     def given(self, values: Values) -> EndpointExpression:
         """The expression with numbers for parameters; one without a value is infinite."""
+        parts = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        sources = {n: part.given(values) for n, part in parts.items() if isinstance(part, EndpointExpression)}
+        return replace(self, **sources)  # type: ignore[type-var]
 
+    @abstractmethod
     def open(self) -> EndpointIterator:
         """The iterator, at its beginning; the expression has numbers for its parameters."""
 
 
 @dataclass(frozen=True)
-class AllEndpoints:
+class AllEndpoints(EndpointExpression):
     """All endpoints."""
 
-    def given(self, values: Values) -> EndpointExpression:
-        """The same."""
-        return self
-
     def open(self) -> EndpointIterator:
-        """The index iterator."""
         return IndexIterator()
 
     def __str__(self) -> str:
@@ -53,18 +52,13 @@ class AllEndpoints:
 
 
 @dataclass(frozen=True)
-class EndpointFilter:
+class EndpointFilter(EndpointExpression):
     """Endpoints of one type."""
 
     source: EndpointExpression
     code: int
 
-    def given(self, values: Values) -> EndpointExpression:
-        """With a source that has numbers."""
-        return replace(self, source=self.source.given(values))
-
     def open(self) -> EndpointIterator:
-        """The filtering iterator."""
         return FilteringIterator(self.source.open(), self.code)
 
     def __str__(self) -> str:
@@ -72,7 +66,7 @@ class EndpointFilter:
 
 
 @dataclass(frozen=True)
-class Shifted:
+class Shifted(EndpointExpression):
     """Endpoints that come `amount` later and are of type `code`.
 
     Where the paper shifts by delta + 1 to an end, this shifts by delta to a LATE_END, which comes after the starts of
@@ -83,8 +77,7 @@ class Shifted:
     amount: Shift
     code: int
 
-    def given(self, values: Values) -> EndpointExpression:
-        """With the parameter's number; infinite without one."""
+    def given(self, values: Values) -> Shifted:
         amount = self.amount
         if isinstance(amount, tuple):
             sign, name = amount
@@ -93,7 +86,6 @@ class Shifted:
         return replace(self, source=self.source.given(values), amount=amount)
 
     def open(self) -> EndpointIterator:
-        """The shifting iterator."""
         assert not isinstance(self.amount, tuple)
         return ShiftingIterator(self.source.open(), self.amount, self.code)
 
@@ -106,18 +98,13 @@ class Shifted:
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(EndpointExpression):
     """The endpoints of two expressions."""
 
     first: EndpointExpression
     second: EndpointExpression
 
-    def given(self, values: Values) -> EndpointExpression:
-        """With sources that have numbers."""
-        return Merge(self.first.given(values), self.second.given(values))
-
     def open(self) -> EndpointIterator:
-        """The merging iterator."""
         return MergingIterator(self.first.open(), self.second.open())
 
     def __str__(self) -> str:
@@ -125,43 +112,33 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class FirstEnd:
-    """Tuples that end where `bound` has an end, if that is before their own."""
+class _Bounded(EndpointExpression):
+    """The index with a bound; the index itself where the bound is infinite."""
 
     bound: Shifted
 
     def given(self, values: Values) -> EndpointExpression:
-        """The index itself where no bound is given."""
         bound = self.bound.given(values)
-        assert isinstance(bound, Shifted)
-        return INDEX if bound.amount == float("inf") else FirstEnd(bound)
-
-    def open(self) -> EndpointIterator:
-        """The first-end iterator over the index and the bound."""
-        return FirstEndIterator(MergingIterator(IndexIterator(), self.bound.open()))
+        return INDEX if bound.amount in (float("inf"), float("-inf")) else replace(self, bound=bound)
 
     def __str__(self) -> str:
-        return f"FirstEnd(Merge(Index, {self.bound}))"
+        return f"{type(self).__name__}(Merge(Index, {self.bound}))"
 
 
 @dataclass(frozen=True)
-class SecondStart:
-    """Tuples that start where `bound` has a start, if that is after their own."""
-
-    bound: Shifted
-
-    def given(self, values: Values) -> EndpointExpression:
-        """The index itself where no bound is given."""
-        bound = self.bound.given(values)
-        assert isinstance(bound, Shifted)
-        return INDEX if bound.amount == float("-inf") else SecondStart(bound)
+class FirstEnd(_Bounded):
+    """Tuples that end where `bound` has an end, if that is before their own."""
 
     def open(self) -> EndpointIterator:
-        """The second-start iterator over the index and the bound."""
-        return SecondStartIterator(MergingIterator(IndexIterator(), self.bound.open()))
+        return FirstEndIterator(MergingIterator(IndexIterator(), self.bound.open()))
 
-    def __str__(self) -> str:
-        return f"SecondStart(Merge(Index, {self.bound}))"
+
+@dataclass(frozen=True)
+class SecondStart(_Bounded):
+    """Tuples that start where `bound` has a start, if that is after their own."""
+
+    def open(self) -> EndpointIterator:
+        return SecondStartIterator(MergingIterator(IndexIterator(), self.bound.open()))
 
 
 INDEX = AllEndpoints()

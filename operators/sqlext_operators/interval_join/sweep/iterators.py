@@ -12,7 +12,7 @@ other type (docs/reference/sweeps.md, section 7). Neither can happen here.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -102,10 +102,11 @@ class MergingIterator:
 
 
 class _OneOfTwoIterator:
-    def __init__(self, source: EndpointIterator, ends: bool, first: bool) -> None:
+    _ends: ClassVar[bool]
+    _first: ClassVar[bool]
+
+    def __init__(self, source: EndpointIterator) -> None:
         self._source = source
-        self._ends = ends
-        self._first = first
         self._seen: GaplessMap | None = None
 
     def push(self, index: Endpoints, mark: Mark) -> Pushed:
@@ -127,12 +128,10 @@ class _OneOfTwoIterator:
 class FirstEndIterator(_OneOfTwoIterator):
     """Tuples end at the first of their two ends."""
 
-    def __init__(self, source: EndpointIterator) -> None:
-        super().__init__(source, ends=True, first=True)
+    _ends = _first = True
 
 
 class SecondStartIterator(_OneOfTwoIterator):
     """Tuples start at the second of their two starts."""
 
-    def __init__(self, source: EndpointIterator) -> None:
-        super().__init__(source, ends=False, first=False)
+    _ends = _first = False

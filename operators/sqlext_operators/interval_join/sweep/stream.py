@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sqlext_operators.arrays import Int64s, UInt8s
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import Side, other_side
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointChunk, Mark, int64_column, select
 from sqlext_operators.interval_join.sweep.gapless import GaplessMap
 from sqlext_operators.interval_join.sweep.join import PairBuffers, Pairs, SweepJoin
@@ -138,8 +138,7 @@ class _Sweeping:
     def __init__(self, sweep: Sweep, buffers: PairBuffers, lazy: bool) -> None:
         residual = residual_range(sweep)
         waits = residual is not None and sweep.algorithm.probe == START  # it compares the ends
-        self._active: Side = sweep.active
-        self._probe: Side = "right" if sweep.active == "left" else "left"
+        self._active, self._probe = sweep.active, other_side(sweep.active)
         self.join = SweepJoin(sweep, None if waits else residual, buffers, lazy)
         self.pending = PendingPairs(residual, buffers) if residual is not None and waits else None
 

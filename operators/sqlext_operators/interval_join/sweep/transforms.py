@@ -169,20 +169,6 @@ def point_sweep(relation: str) -> Sweep:
     return Sweep(START_PRECEDING, "left", INDEX)
 
 
-def documented() -> list[tuple[str, str, str, str, str]]:
-    """(relation, sweep, active side, its events, residual), parameters by name: the table of docs/sweeps.md."""
-    lines: list[tuple[str, str, str, str, str]] = []
-    for name, row in ROWS.items():
-        choices = [(sweep, "") for sweep in row.sweeps]
-        note = " (streams)" if "epsilon" not in RELATIONS[name].parameters else " (streams; only epsilon given)"
-        choices += [(row.by_ends, note)] if row.by_ends else []
-        choices += [(row.by_starts, " (only delta given)")] if row.by_starts else []
-        for sweep, note in choices:
-            residual = ", ".join(map(str, residual_of(sweep, RELATIONS[name].terms)))
-            lines.append((name, sweep.algorithm.name + note, sweep.active, str(sweep.events), residual))
-    return lines
-
-
 class Fate(IntEnum):
     """What is known about a candidate when the first of its two tuples ends."""
 

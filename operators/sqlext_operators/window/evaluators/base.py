@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools, Float64s, Int64s
+from sqlext_operators.arrays import Bools, Float64s, Int64s, offsets_of
 from sqlext_operators.columns.compact import plain_column
 from sqlext_operators.columns.flat import truth
 from sqlext_operators.window.frames import ROW_LIMIT, Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding import END, UNSET
+
+#: Bytes of a value of `Evaluator.weights`.
+WEIGHT_BYTES = 8
 
 T = TypeVar("T")
 Queue = TypeVar("Queue", bound="SliceQueue")
@@ -66,6 +69,12 @@ class Rows:
             return np.arange(self.count if end is None else end)
         return self.candidates if end is None else self.candidates[:end]
 
+    def buffer_places(self, candidates: Int64s) -> Int64s:
+        """Places in the buffer of candidates; -1 stays."""
+        if self.candidates is None or not len(self.candidates):
+            return candidates
+        return np.where(candidates < 0, -1, self.candidates[candidates])
+
 
 class Evaluator(ABC):
     """Evaluates one call over one window, with state that is carried from one piece of the input to the next.
@@ -109,7 +118,7 @@ class Evaluator(ABC):
         """One result of `site.result_type` for each frame. Frames come in sequence order."""
 
     def weights(self, frames: Frames) -> Int64s | None:
-        """int64[m], how large the results for the frames are at most, in values of some 8 bytes; None for plain
+        """int64[m], how large the results for the frames are at most, in values of WEIGHT_BYTES; None for plain
         values. Called after `load`: the processor cuts the output into batches that are not too large."""
         return None
 
@@ -166,8 +175,7 @@ class Filtered(Evaluator):
         self._mask = truth(rows.args[-1])
         chosen = self._mask if rows.candidates is None else self._mask[rows.candidates]
         self._places = np.flatnonzero(chosen)
-        self._left = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(chosen, out=self._left[1:])
+        self._left = offsets_of(chosen)
         index = self._places if rows.candidates is None else rows.candidates[self._places]
         inner = replace(rows, args=rows.args[:-1], candidates=index)
         takes = self._inner.takes_dictionaries and not self.site.unbounded
@@ -196,19 +204,12 @@ class Filtered(Evaluator):
         self._inner.shift(int(self._left[count]))
 
     def _chosen(self, frames: Frames) -> Frames:
-        left, lo2, hi2 = self._left, frames.lo2, frames.hi2
-        return replace(
-            frames,
-            lo=left[frames.lo],
-            hi=left[frames.hi],
-            current=None if frames.current is None else frames.current & self._mask[frames.row],
-            lo2=None if lo2 is None else left[lo2],
-            hi2=None if hi2 is None else left[hi2],
-            start=left[frames.start],
-            before=left[frames.before],
-            after=left[frames.after],
-            end=left[frames.end],
-        )
+        places = {name: getattr(frames, name) for name in ("lo", "hi", "lo2", "hi2", "start", "before", "after", "end")}
+        moved: dict[str, Any] = {
+            name: None if column is None else self._left[column] for name, column in places.items()
+        }
+        current = None if frames.current is None else frames.current & self._mask[frames.row]
+        return replace(frames, current=current, **moved)
 
 
 class SliceQueue(ABC):
@@ -226,6 +227,10 @@ class SliceQueue(ABC):
     @abstractmethod
     def add(self, values: Any, start: int, end: int) -> None:
         """Add the candidates [start, end) to `back`."""
+
+    @abstractmethod
+    def states(self, values: Any, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
+        """The state of each slice, as the evaluator merges them."""
 
     def grow(self, count: int) -> None:
         """Make room for `count` candidates; what is known about the first ones stays."""
@@ -257,7 +262,8 @@ class SliceQueue(ABC):
 class QueuedStates(Evaluator, Generic[Queue]):
     """A state of each frame, from which a number is computed: a queue for each of the two slices of the frames.
 
-    A subclass has a `queue`; `load` sets `_chosen`, the candidates as the queues take them.
+    A subclass has a `queue`, and says how states are merged; `load` sets `_chosen`, the candidates as the queues take
+    them.
     """
 
     _chosen: Any
@@ -269,6 +275,24 @@ class QueuedStates(Evaluator, Generic[Queue]):
     @abstractmethod
     def queue(self) -> Queue:
         """An empty queue."""
+
+    @abstractmethod
+    def merge(self, states: Float64s, newer: Float64s) -> None:
+        """Merge newer states into others, row by row."""
+
+    @abstractmethod
+    def merge_current(self, states: Float64s, frames: Frames, current: Bools) -> None:
+        """Merge the rows themselves into the states, where they are in their frames (`current`)."""
+
+    def states(self, frames: Frames) -> Float64s:
+        """The state of each frame."""
+        first, second = self._queues
+        states = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
+        if frames.current is not None:
+            self.merge_current(states, frames, frames.current)
+        if frames.lo2 is not None and frames.hi2 is not None:
+            self.merge(states, second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh))
+        return states
 
     def forget(self) -> None:
         self._queues = (self.queue(), self.queue())
@@ -297,9 +321,7 @@ class PrefixSums:
         """`values` int64[buffer rows], 0 where nothing is to be added."""
         chosen = values if candidates is None else values[candidates]
         self._values = values
-        self._prefix = np.empty(len(chosen) + 1, np.int64)
-        self._prefix[0] = 0
-        np.cumsum(chosen, out=self._prefix[1:])
+        self._prefix = offsets_of(chosen)
 
     def totals(self, frames: Frames) -> Int64s:
         """int64[m], the sum over each frame."""
@@ -347,6 +369,23 @@ class PrefixCounts:
     def fold(self, start: int, end: int) -> None:
         """Candidates [start, end) are in every later frame of the group."""
         self.carry += end - start if self._sums is None else self._sums.between(start, end)
+
+
+class Totalled(Evaluator):
+    """An evaluator whose state is totals over frames: `counts`, and further ones in `totals`."""
+
+    def __init__(self, site: CallSite, *totals: PrefixSums | PrefixCounts) -> None:
+        super().__init__(site)
+        self.counts = PrefixCounts()
+        self.totals = (self.counts, *totals)
+
+    def reset(self) -> None:
+        for part in self.totals:
+            part.carry = 0
+
+    def fold(self, start: int, end: int) -> None:
+        for part in self.totals:
+            part.fold(start, end)
 
 
 def split(values: npt.NDArray[np.int64]) -> tuple[Int64s, Int64s]:

@@ -7,19 +7,19 @@ import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import fixed_width, to_array, truth, valid_mask
-from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, Rows
+from sqlext_operators.window.evaluators.base import PrefixCounts, Rows, Totalled
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding import sliding_or
 
 
-class Truths(Evaluator):
+class Truths(Totalled):
     """Whether every value, or one, is true: by the numbers of values and of true ones."""
 
     def __init__(self, site: CallSite, *, every: bool) -> None:
-        super().__init__(site)
+        self.trues = PrefixCounts()
+        super().__init__(site, self.trues)
         self.every = every
-        self.counts, self.trues = PrefixCounts(), PrefixCounts()
 
     def load(self, rows: Rows) -> None:
         self.counts.load(valid_mask(rows.args[0]), rows.candidates)
@@ -29,15 +29,8 @@ class Truths(Evaluator):
         count, true = self.counts.totals(frames), self.trues.totals(frames)
         return to_array(true == count if self.every else true > 0, count > 0, pa.bool_())
 
-    def reset(self) -> None:
-        self.counts.carry = self.trues.carry = 0
 
-    def fold(self, start: int, end: int) -> None:
-        self.counts.fold(start, end)
-        self.trues.fold(start, end)
-
-
-class Bits(Evaluator):
+class Bits(Totalled):
     """AND, OR or XOR of integers.
 
     AND is OR of the inverted values. XOR is its own inverse: the XOR of a slice is that of two prefixes. `carry` is
@@ -47,7 +40,6 @@ class Bits(Evaluator):
     def __init__(self, site: CallSite, *, operation: str) -> None:
         super().__init__(site)
         self.operation = operation
-        self.counts = PrefixCounts()
         self.carry = 0
 
     def load(self, rows: Rows) -> None:
@@ -91,10 +83,10 @@ class Bits(Evaluator):
         return found
 
     def reset(self) -> None:
-        self.counts.carry = 0
+        super().reset()
         self.carry = 0
 
     def fold(self, start: int, end: int) -> None:
-        self.counts.fold(start, end)
+        super().fold(start, end)
         reduce = np.bitwise_xor if self.operation == "xor" else np.bitwise_or
         self.carry = int(self._combine(reduce.reduce(self._chosen[start:end], keepdims=True), np.int64(self.carry))[0])

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.arrays import Bools, Int64s, offsets_of
 from sqlext_operators.columns.codes import order_codes, ranked
 from sqlext_operators.columns.flat import fixed_width, truth, usable, valid_mask
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.base import WEIGHT_BYTES, Evaluator, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
@@ -44,8 +44,6 @@ _KEPT_WIDTH = 32
 _FIRST_BYTES = 32
 #: Offsets of a string column are int32.
 _MOST_BYTES = 2**31 - 1
-#: Bytes of a value of `Evaluator.weights`.
-_WEIGHT_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -146,14 +144,10 @@ class CategoryAggregate:
 
 @dataclass(frozen=True)
 class _FoldedTotals:
-    """What the folded rows of an unbounded window add up to: their categories, and one row of the arrays of
-    `CategoryTotals` for each."""
+    """What the folded rows of an unbounded window add up to: their categories, with totals of each (no queues)."""
 
     keys: pa.Array
-    counts: Int64s
-    limbs: Int64s
-    specials: Int64s
-    best: Int64s
+    totals: CategoryTotals
     span: LimbSpan
 
 
@@ -174,7 +168,7 @@ class CategoryTexts(Evaluator):
 
     @property
     def kept_values(self) -> int:
-        return 0 if self.kept is None else len(self.kept.counts)
+        return 0 if self.kept is None else len(self.kept.keys)
 
     def load(self, rows: Rows) -> None:
         values, category = rows.args[0], rows.args[-1]
@@ -207,20 +201,19 @@ class CategoryTexts(Evaluator):
         if with_queues and loaded.is_extreme:
             chosen = category if self._rows.candidates is None else category[self._rows.candidates]
             chosen = chosen[chosen >= 0]
-            starts = np.zeros(count, np.int64)
-            np.cumsum(np.bincount(chosen, minlength=count)[:-1], out=starts[1:])
+            starts = offsets_of(np.bincount(chosen, minlength=count))[:-1]
             edges = np.tile(starts, (2, 1))
             totals = totals._replace(
                 starts=starts, heads=edges, tails=edges.copy(), queues=np.empty((2, len(chosen)), np.int64)
             )
         if self.kept is not None:
-            places = self._kept_codes
-            totals.counts[places] = self.kept.counts
+            places, folded = self._kept_codes, self.kept.totals
+            totals.counts[places] = folded.counts
             if len(totals.limbs):
-                totals.limbs[places, loaded.span.place(self.kept.span)] = self.kept.limbs
-                totals.specials[places] = self.kept.specials
+                totals.limbs[places, loaded.span.place(self.kept.span)] = folded.limbs
+                totals.specials[places] = folded.specials
             if len(totals.best):
-                totals.best[places] = self.kept.best
+                totals.best[places] = folded.best
         return totals
 
     def _list(self, loaded: CategoryRows) -> texts.Listing:
@@ -245,7 +238,7 @@ class CategoryTexts(Evaluator):
         pairs = np.minimum(frames.sizes() + len(self._kept_codes), len(self._keys))
         if self.n >= 0:
             pairs = np.minimum(pairs, self.n)
-        weights: Int64s = pairs * (self._longest + self._loaded.width + 2) // _WEIGHT_BYTES
+        weights: Int64s = pairs * (self._longest + self._loaded.width + 2) // WEIGHT_BYTES
         return weights
 
     def evaluate(self, frames: Frames) -> pa.Array:
@@ -273,11 +266,11 @@ class CategoryTexts(Evaluator):
         )
 
     def _slices(self, frames: Frames) -> texts.FrameSlices:
-        none = np.zeros(len(frames), np.int64)
-        lo2, hi2 = (none, none) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        current: Int64s = none - 1 if frames.current is None else np.where(frames.current, frames.row, -1)
-        index = none[:0] if self._rows.candidates is None else self._rows.candidates
-        return texts.FrameSlices(frames.lo, frames.hi, lo2, hi2, current, frames.fresh, index)
+        current: Int64s = np.full(len(frames), -1)
+        if frames.current is not None:
+            current = np.where(frames.current, frames.row, -1)
+        index = _NONE if self._rows.candidates is None else self._rows.candidates
+        return texts.FrameSlices(*frames.slices, current, frames.fresh, index)
 
     def _grow(self) -> None:
         if len(self._out) == _MOST_BYTES:
@@ -307,16 +300,6 @@ class CategoryTexts(Evaluator):
         totals = self._state(loaded, with_queues=False)
         keep_rows(totals, loaded.rows, loaded.measure, self._rows.places(end)[start:])
         present = np.flatnonzero(totals.counts)
-        self.kept = _FoldedTotals(
-            keys=self._keys.take(pa.array(present)),
-            counts=totals.counts[present],
-            limbs=_chosen(totals.limbs, present),
-            specials=_chosen(totals.specials, present),
-            best=_chosen(totals.best, present),
-            span=loaded.span,
-        )
-
-
-def _chosen(array: Int64s, places: Int64s) -> Int64s:
-    """array[places]; an array that is not in use stays empty."""
-    return array[places] if len(array) else array
+        # an array that is not in use stays empty
+        folded = CategoryTotals._make(array[present] if len(array) else array for array in totals)
+        self.kept = _FoldedTotals(self._keys.take(pa.array(present)), folded, loaded.span)

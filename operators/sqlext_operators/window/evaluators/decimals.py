@@ -8,16 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Int64s, UInt64s
-from sqlext_operators.columns.flat import limbs, to_decimals, usable
+from sqlext_operators.columns.flat import WORD_DIGITS, limbs, to_decimals, usable
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, PrefixSums, Rows
+from sqlext_operators.window.evaluators.base import PrefixSums, Rows, Totalled
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
 
 _MASK = 0xFFFFFFFF
-#: Decimals of up to 18 digits fit one int64: two limbs instead of four.
-_SHORT = 18
 
 
 def split_limbs(low: UInt64s, high: Int64s, *, is_short: bool) -> list[Int64s]:
@@ -54,7 +52,7 @@ class DecimalTotals:
     """
 
     def __init__(self, dtype: pa.DataType) -> None:
-        self.is_short = dtype.precision <= _SHORT
+        self.is_short = dtype.precision <= WORD_DIGITS  # two limbs instead of four
         self.parts = tuple(PrefixSums() for _ in range(2 if self.is_short else 4))
 
     def load(self, array: pa.Array, mask: Bools | None, candidates: Int64s | None) -> None:
@@ -69,24 +67,13 @@ class DecimalTotals:
         """(low, high, fits): the halves of the 128-bit sums, and whether they fit into 128 bits."""
         return joined_limbs([part.totals(frames) for part in self.parts], is_short=self.is_short)
 
-    def reset(self) -> None:
-        """Forget what has been folded."""
-        for part in self.parts:
-            part.carry = 0
 
-    def fold(self, start: int, end: int) -> None:
-        """Candidates [start, end) are in every later frame of the group."""
-        for part in self.parts:
-            part.fold(start, end)
-
-
-class DecimalSum(Evaluator):
+class DecimalSum(Totalled):
     """sum of decimals; a sum beyond the result's precision is NULL, or an error under ANSI."""
 
     def __init__(self, site: CallSite) -> None:
-        super().__init__(site)
-        self.counts = PrefixCounts()
         self.sums = DecimalTotals(site.types[0])
+        super().__init__(site, *self.sums.parts)
 
     def load(self, rows: Rows) -> None:
         mask = usable(rows.args, self.site.condition)
@@ -99,14 +86,6 @@ class DecimalSum(Evaluator):
         valid = self.counts.totals(frames) > 0
         check_fits(fits | ~valid, self.site)
         return to_decimals(low, high, fits & valid, self.site.result_type)
-
-    def reset(self) -> None:
-        self.counts.carry = 0
-        self.sums.reset()
-
-    def fold(self, start: int, end: int) -> None:
-        self.counts.fold(start, end)
-        self.sums.fold(start, end)
 
 
 class DecimalAverage(DecimalSum):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.arrays import Int64s, first_places, is_among
 from sqlext_operators.columns.codes import dense_codes, own_codes
 from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, Rows, split
@@ -22,8 +22,8 @@ from sqlext_operators.window.evaluators.sums import interval_mean, mean, sum_ove
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
-from sqlext_operators.window.kernels.sliding import sliding_distinct
-from sqlext_operators.window.kernels.sums import number_limbs, rounded_doubles, sliding_distinct_sum
+from sqlext_operators.window.kernels.sliding_counts import sliding_distinct, sliding_distinct_sum
+from sqlext_operators.window.kernels.sums import number_limbs, rounded_doubles
 from sqlext_operators.window.numbers import split_doubles
 
 
@@ -61,16 +61,12 @@ class DistinctCount(Evaluator):
         self._permanent = np.arange(self.kept_values)
         self._counts = np.zeros(count, np.int64)
         self._counts[self._permanent] = 1
-        self._cursor = np.array([0, 0, 0, 0, len(self._permanent), 1], np.int64)
+        self._cursor = np.array([0, 0, 0, 0, 1, len(self._permanent)], np.int64)
 
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty(len(frames), np.int64)
-        lo2, hi2 = (frames.hi, frames.hi) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        current: Int64s = np.full(len(frames), -1)
-        if frames.current is not None:
-            current = np.where(frames.current, self._all_codes[frames.row], -1)
-        slices = (frames.lo, frames.hi, lo2, hi2)
-        sliding_distinct(self._codes, *slices, current, frames.fresh, self._permanent, self._counts, self._cursor, out)
+        given = self._codes, frames.slices, frames.current_of(self._all_codes), frames.fresh, self._permanent
+        sliding_distinct(*given, self._counts, self._cursor, out)
         return pa.array(out if self._nulls is None else out - (self._nulls.totals(frames) > 0))
 
     def reset(self) -> None:
@@ -95,25 +91,17 @@ class _SortedCodes:
 
     def add(self, values: pa.Array) -> None:
         distinct = fixed_width(pa.array(_equality_codes(values)).unique())
-        _, known = self._lookup(distinct)
-        new = np.sort(distinct[~known])
+        new = np.sort(distinct[~is_among(distinct, self._sorted)])
         self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, new), new)
 
     def codes(self, array: pa.Array) -> tuple[Int64s, int]:
         """Like `dense_codes`; values that are known here have the codes below len(self)."""
         encoded = pc.dictionary_encode(pa.array(_equality_codes(array)))
-        places, known = self._lookup(fixed_width(encoded.dictionary))
+        distinct = fixed_width(encoded.dictionary)
+        places, known = np.searchsorted(self._sorted, distinct), is_among(distinct, self._sorted)
         count = len(known) - int(np.count_nonzero(known))
         places[~known] = len(self) + np.arange(count)
         return places[fixed_width(encoded.indices)], len(self) + count
-
-    def _lookup(self, codes: Int64s) -> tuple[Int64s, Bools]:
-        """(places, is it known) of codes."""
-        places = np.searchsorted(self._sorted, codes)
-        known = np.zeros(len(codes), np.bool_)
-        inside = places < len(self)
-        known[inside] = self._sorted[places[inside]] == codes[inside]
-        return places, known
 
 
 class _DistinctValues:
@@ -127,10 +115,7 @@ class _DistinctValues:
 
     def add(self, values: pa.Array) -> None:
         known = values if self._values is None else pa.concat_arrays([self._values, values])
-        codes, count = dense_codes(known)
-        first = np.empty(count, np.int64)
-        first[codes[::-1]] = np.arange(len(codes))[::-1]
-        self._values = known.take(pa.array(first))
+        self._values = known.take(pa.array(first_places(*dense_codes(known))))
 
     def codes(self, array: pa.Array) -> tuple[Int64s, int]:
         """Like `dense_codes`; values that are known here have the codes below len(self)."""
@@ -205,7 +190,7 @@ class DistinctTotals(ValueCounts):
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty((len(frames), self._parts.shape[1]), np.int64)
         count = np.empty(len(frames), np.int64)
-        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh, self.permanent
+        given = self.codes, frames.slices, frames.current_of(self.all_codes), frames.fresh, self.permanent
         sliding_distinct_sum(*given, self._parts, self.counts, self._cursor, self._sums, count, out)
         dtype = self.site.types[0]
         if pa.types.is_decimal(dtype):

@@ -82,9 +82,7 @@ class Extreme(Evaluator):
         """Places in the buffer of the best candidates of slices; -1 for none."""
         out = np.empty(len(lo), np.int64)
         sliding_min(*self._chosen, self.prefers_newest, lo, hi, fresh, *self._queues[queue], out)
-        if self._rows.candidates is None or not len(self._rows.candidates):
-            return out
-        return np.where(out < 0, -1, self._rows.candidates[out])
+        return self._rows.buffer_places(out)
 
     def _better(self, older: Int64s, newer: Int64s) -> Int64s:
         """Of two places, the one with the smaller code; -1 means none."""

@@ -69,23 +69,14 @@ class Fold(QueuedStates[_FoldQueue]):
         self._all = _FoldValues(numbers, np.ones(rows.count, np.bool_) if mask is None else mask)
         self._chosen = self._all if rows.candidates is None else self._all.take(rows.candidates)
 
-    def states(self, frames: Frames) -> Float64s:
-        """float64[m, width], the state of each frame."""
-        first, second = self._queues
-        states = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
-        if frames.current is not None:
-            kernel.merge_rows(self.kind, self.rate, states, self._current_states(frames.row, frames.current))
-        if frames.lo2 is not None and frames.hi2 is not None:
-            more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
-            kernel.merge_rows(self.kind, self.rate, states, more)
-        return states
+    def merge(self, states: Float64s, newer: Float64s) -> None:
+        kernel.merge_rows(self.kind, self.rate, states, newer)
 
-    def _current_states(self, rows: Int64s, is_in: Bools) -> Float64s:
-        """The states of the rows themselves, where they are in the frame."""
-        chosen = self._all.take(rows)
-        places: Int64s = np.arange(len(rows))
-        values = _FoldValues(chosen.numbers, chosen.usable & is_in)
-        return self.queue().states(values, places, places + 1, np.ones(len(rows), np.bool_))
+    def merge_current(self, states: Float64s, frames: Frames, current: Bools) -> None:
+        chosen = self._all.take(frames.row)
+        places: Int64s = np.arange(len(frames))
+        values = _FoldValues(chosen.numbers, chosen.usable & current)
+        self.merge(states, self.queue().states(values, places, places + 1, np.ones(len(frames), np.bool_)))
 
 
 class Deviation(Fold):

@@ -23,7 +23,7 @@ from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import ranked
 from sqlext_operators.columns.flat import take, to_array
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.base import WEIGHT_BYTES, Evaluator, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import counted as heaps
@@ -37,8 +37,6 @@ _FILLER = np.frombuffer(b"NULL", np.uint8).copy()
 _FIRST_BYTES = 16
 #: Codes that are in are kept as a list while frames hold at most so many rows, and no more values are wanted.
 _FEW_ROWS, _FEW_WANTED = 64, 8
-#: Bytes of a value of `Evaluator.weights`.
-_WEIGHT_BYTES = 8
 
 
 class ValueCounts(Evaluator):
@@ -77,18 +75,6 @@ class ValueCounts(Evaluator):
     @abstractmethod
     def prepare(self) -> None:
         """Make the kernel's state from the codes and the permanent counts."""
-
-    def slices(self, frames: Frames) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """The bounds of the frames as kernels take them."""
-        if frames.lo2 is None or frames.hi2 is None:
-            return frames.lo, frames.hi, frames.hi, frames.hi
-        return frames.lo, frames.hi, frames.lo2, frames.hi2
-
-    def current_codes(self, frames: Frames) -> Int64s:
-        """int64[m], the code of the row itself where it has to be added to the slices; -1 elsewhere."""
-        if frames.current is None:
-            return np.full(len(frames), -1)
-        return np.where(frames.current, self.all_codes[frames.row], -1)
 
     def is_empty(self, frames: Frames) -> Bools:
         """bool[m], frames without any row, not even one with NULL."""
@@ -151,7 +137,7 @@ class TopTexts(ValueCounts):
         if self.by_value and not self.site.unbounded:
             values = np.minimum(values, frames.sizes())
         longest = max(self._texts.longest, len(_FILLER)) + 1
-        return values * longest // _WEIGHT_BYTES
+        return values * longest // WEIGHT_BYTES
 
     def evaluate(self, frames: Frames) -> pa.Array:
         count = len(frames)
@@ -162,7 +148,7 @@ class TopTexts(ValueCounts):
         if self._is_list and int(sizes.max(initial=0)) > _FEW_ROWS:
             heaps.ordered(*self._counted, self._cursor[tops.SIZE], self.by_value)
             self._is_list = False
-        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh, self.is_empty(frames)
+        given = self.codes, frames.slices, frames.current_of(self.all_codes), frames.fresh, self.is_empty(frames)
         self._cursor[tops.WRITTEN] = 0
         done = 0
         while True:
@@ -205,8 +191,8 @@ class Mode(ValueCounts):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty(len(frames), np.int64)
-        current = self._preferred(self.current_codes(frames))
-        given = self._mode_codes, self.slices(frames), current, frames.fresh
+        current = self._preferred(frames.current_of(self.all_codes))
+        given = self._mode_codes, frames.slices, current, frames.fresh
         sliding_top(*given, *self._counted, self._ranges, self._cursor, out)
         return take(self.values, self._preferred(out))
 
@@ -221,7 +207,7 @@ class Top1Ratio(ValueCounts):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         mode, total = np.empty(len(frames), np.int64), np.empty(len(frames), np.int64)
-        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh, self.permanent
+        given = self.codes, frames.slices, frames.current_of(self.all_codes), frames.fresh, self.permanent
         sliding_mode(*given, self.counts, self._ties, self._cursor, mode, total)
         return pa.array(mode / np.maximum(total, 1))
 
@@ -235,8 +221,8 @@ class Entropy(ValueCounts):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty((len(frames), 4), np.int64)
-        given = self.codes, self.slices(frames), self.current_codes(frames), frames.fresh
-        sliding_entropy(*given, self.permanent, self.counts, self._sums, self._cursor, out)
+        given = self.codes, frames.slices, frames.current_of(self.all_codes), frames.fresh, self.permanent
+        sliding_entropy(*given, self.counts, self._sums, self._cursor, out)
         upper, rest, total, distinct = out.T
         n = np.maximum(total, 1)
         bits = np.log2(n) - (upper / UPPER + rest / (UPPER * REST)) / n

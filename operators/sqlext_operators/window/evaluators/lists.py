@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.arrays import Bools, Int64s, offsets_of, ranges
 from sqlext_operators.columns.codes import dense_codes, ranked
 from sqlext_operators.columns.flat import take, valid_mask
-from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.base import WEIGHT_BYTES, Evaluator, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding import first_codes
@@ -44,33 +44,19 @@ def frame_places(frames: Frames, candidates: Int64s | None) -> tuple[Int64s, Int
         slices.append((frames.current.astype(np.int64), frames.row[frames.current]))
     if frames.lo2 is not None and frames.hi2 is not None:
         slices.append(_spread(frames.lo2, frames.hi2, candidates))
-    sizes = np.sum([size for size, _ in slices], axis=0)
-    offsets = np.zeros(len(frames) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = offsets_of(np.sum([size for size, _ in slices], axis=0))
     places = np.empty(offsets[-1], np.int64)
     start = offsets[:-1].copy()
     for size, rows in slices:
-        places[np.repeat(start, size) + _within(size)] = rows
+        places[ranges(start, size)] = rows
         start += size
     return offsets, places
 
 
 def _spread(lo: Int64s, hi: Int64s, candidates: Int64s | None) -> tuple[Int64s, Int64s]:
     """(size of each slice, places in the buffer of all their rows)."""
-    size = hi - lo
-    places = np.repeat(lo, size) + _within(size)
-    return size, places if candidates is None else candidates[places]
-
-
-def _within(size: Int64s) -> Int64s:
-    """0, 1, ..., size[0] - 1, 0, 1, ..., size[1] - 1, ..."""
-    ends = np.cumsum(size)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) - np.repeat(ends - size, size)
-
-
-#: Bytes of a value of `Evaluator.weights`.
-_WEIGHT_BYTES = 8
+    places = ranges(lo, hi - lo)
+    return hi - lo, places if candidates is None else candidates[places]
 
 
 class Listed(Evaluator):
@@ -101,7 +87,7 @@ class Listed(Evaluator):
             first_codes(self._codes, places, offsets, np.full(self._distinct, -1), keep)
         if keep is None:
             return offsets, places
-        return np.append(0, np.cumsum(keep))[offsets], places[keep]
+        return offsets_of(keep)[offsets], places[keep]
 
     def evaluate(self, frames: Frames) -> pa.Array:
         offsets, places = self.listed_places(frames)
@@ -134,7 +120,7 @@ class Joined(Listed):
             self._ranks[is_null] = -len(values) - 1 if self.nulls_first else len(values) + 1
 
     def weights(self, frames: Frames) -> Int64s:
-        return frames.sizes() * self._length // _WEIGHT_BYTES
+        return frames.sizes() * self._length // WEIGHT_BYTES
 
     def evaluate(self, frames: Frames) -> pa.Array:
         offsets, places = self.listed_places(frames)
@@ -165,11 +151,11 @@ class WindowSplit(Evaluator):
 
     def load(self, rows: Rows) -> None:
         sizes, parts = split(rows.args[0], self.delimiters, self.field)
-        self._own_start = _sums(sizes)
+        self._own_start = offsets_of(sizes)
         newest_first = rows.places()[::-1]
-        reversed_places = runs(self._own_start[newest_first], sizes[newest_first])
+        reversed_places = ranges(self._own_start[newest_first], sizes[newest_first])
         # candidate k's parts end where those of k + 1, ..., the newest, have ended
-        self._end = _sums(sizes[newest_first])[::-1]
+        self._end = offsets_of(sizes[newest_first])[::-1]
         self._own_start += len(reversed_places)
         self._parts = parts.take(pa.array(np.concatenate([reversed_places, np.arange(len(parts))])))
 
@@ -191,8 +177,8 @@ class WindowSplit(Evaluator):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         starts, sizes = self._runs(frames)
-        offsets = _sums(sizes.sum(axis=1))
-        parts = self._parts.take(pa.array(runs(starts.ravel(), sizes.ravel())))
+        offsets = offsets_of(sizes.sum(axis=1))
+        parts = self._parts.take(pa.array(ranges(starts.ravel(), sizes.ravel())))
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), parts, type=self.site.result_type)
 
 
@@ -214,16 +200,3 @@ def split(strings: pa.Array, delimiters: tuple[str, ...], field: int | None) -> 
     row = np.repeat(np.arange(len(strings)), sizes)[has_field.to_numpy(zero_copy_only=False)]
     pieces = pc.split_pattern(parts.filter(has_field), pattern=delimiters[1], max_splits=field + 1)
     return np.bincount(row, minlength=len(strings)), pc.list_element(pieces, field)
-
-
-def runs(starts: Int64s, sizes: Int64s) -> Int64s:
-    """The places starts[0], starts[0] + 1, ... (sizes[0] of them), starts[1], ..."""
-    before = _sums(sizes)
-    return np.repeat(starts - before[:-1], sizes) + np.arange(before[-1])
-
-
-def _sums(sizes: Int64s) -> Int64s:
-    """int64[n + 1], 0 and the running sums."""
-    sums = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=sums[1:])
-    return sums

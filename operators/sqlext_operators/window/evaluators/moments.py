@@ -56,22 +56,25 @@ class States(QueuedStates[_StateQueue]):
         self._all = self.singles(rows)
         self._chosen = self._all if rows.candidates is None else self._all[rows.candidates]
 
-    def states(self, frames: Frames) -> Float64s:
-        """float64[width, m], the state of each frame."""
-        first, second = self._queues
-        states = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
-        if frames.current is not None:
-            kernel.merge_rows(self.kind, states, self._all, np.where(frames.current, frames.row, -1))
-        if frames.lo2 is not None and frames.hi2 is not None:
-            more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
-            kernel.merge_rows(self.kind, states, more, np.arange(len(states)))
-        return states.T
+    def merge(self, states: Float64s, newer: Float64s) -> None:
+        kernel.merge_rows(self.kind, states, newer, np.arange(len(states)))
+
+    def merge_current(self, states: Float64s, frames: Frames, current: Bools) -> None:
+        kernel.merge_rows(self.kind, states, self._all, np.where(current, frames.row, -1))
 
 
 def _numbers(array: pa.Array) -> tuple[Float64s, Float64s | float, float]:
     """(value, low, divisor) as in `Doubles`."""
     numbers = doubles(array)
     return numbers.value, numbers.low if len(numbers.low) else 0.0, numbers.divisor
+
+
+def _of_values(states: Float64s, *arrays: pa.Array) -> Float64s:
+    """The states of rows, with zeros where one of the arrays has NULL."""
+    for mask in map(valid_mask, arrays):
+        if mask is not None:
+            states[~mask] = 0.0
+    return states
 
 
 def _total(value: Float64s, low: Float64s) -> Float64s:
@@ -99,14 +102,10 @@ class Pairs(States):
             dx, dy = x - x, y - y  # NaN for NaN and infinities
         for column, values in ((0, 1.0), (1, x), (2, x_low), (3, y), (4, y_low), (5, dx), (7, dy), (9, dx + dy)):
             states[:, column] = values
-        for array in rows.args:
-            mask = valid_mask(array)
-            if mask is not None:
-                states[~mask] = 0.0
-        return states
+        return _of_values(states, *rows.args)
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        state = self.states(frames)
+        state = self.states(frames).T
         count = state[0]
         if self.statistic == "count":
             return pa.array(count.astype(np.int64))
@@ -154,13 +153,10 @@ class HigherMoments(States):
         states[:, 2] = low
         with np.errstate(invalid="ignore"):
             states[:, 3:8:2] = (value - value)[:, None]  # NaN for NaN and infinities
-        mask = valid_mask(rows.args[0])
-        if mask is not None:
-            states[~mask] = 0.0
-        return states
+        return _of_values(states, rows.args[0])
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        state = self.states(frames)
+        state = self.states(frames).T
         count = state[0]
         m2, m3, m4 = (_total(state[i], state[i + 1]) for i in (3, 5, 7))
         with np.errstate(all="ignore"):
@@ -180,13 +176,10 @@ class Product(States):
         states[:, 0] = 1.0
         states[:, 1], exponent = np.frexp((value + low if divisor != 1.0 else value) / divisor)
         states[:, 2] = np.where(np.isfinite(states[:, 1]), exponent, 0)
-        mask = valid_mask(rows.args[0])
-        if mask is not None:
-            states[~mask] = 0.0
-        return states
+        return _of_values(states, rows.args[0])
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        count, mantissa, exponent = self.states(frames)
+        count, mantissa, exponent = self.states(frames).T
         with np.errstate(over="ignore", under="ignore"):
             value = np.ldexp(mantissa, np.clip(exponent, -5000, 5000).astype(np.int32))
         return to_array(value, count > 0, pa.float64())

@@ -10,14 +10,14 @@ from abc import abstractmethod
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.arrays import Bools, Int64s, first_places, offsets_of
 from sqlext_operators.columns.codes import dense_codes
 from sqlext_operators.columns.compact import plain_column, plain_type
 from sqlext_operators.columns.flat import take, truth, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
-from sqlext_operators.window.kernels.sliding import sliding_matches
+from sqlext_operators.window.kernels.sliding_counts import sliding_matches
 
 
 class _OneRow(Evaluator):
@@ -40,13 +40,6 @@ class _OneRow(Evaluator):
     def reset(self) -> None:
         self.folded = None
 
-    def _value_at(self, places: Int64s) -> pa.Array:
-        return take(self._array, places)
-
-    def _buffer_places(self, candidates: Int64s) -> Int64s:
-        """Places in the buffer of candidates; -1 stays."""
-        return _buffer_places(candidates, self._rows.candidates)
-
 
 class EdgeValue(_OneRow):
     """The value of the oldest or newest row of the frame, of those that have one if NULLs are ignored."""
@@ -65,12 +58,12 @@ class EdgeValue(_OneRow):
             self._nearest = _next_true(chosen) if self.oldest else _last_true(chosen)
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        parts = [self._buffer_places(self._edge(frames.lo, frames.hi))]
+        parts = [self._rows.buffer_places(self._edge(frames.lo, frames.hi))]
         if frames.current is not None:
             current = frames.current if self._valid is None else frames.current & self._valid[frames.row]
             parts.append(np.where(current, frames.row, -1))
         if frames.lo2 is not None and frames.hi2 is not None:
-            parts.append(self._buffer_places(self._edge(frames.lo2, frames.hi2)))
+            parts.append(self._rows.buffer_places(self._edge(frames.lo2, frames.hi2)))
         if self.folded is not None:
             folded = np.full(len(frames), -1, np.int64)
             folded[: frames.carried()] = self._rows.count
@@ -78,10 +71,10 @@ class EdgeValue(_OneRow):
         places = parts.pop(0 if self.oldest else -1)
         for part in parts if self.oldest else reversed(parts):
             places = np.where(places < 0, part, places)
-        return self._value_at(places)
+        return take(self._array, places)
 
     def fold(self, start: int, end: int) -> None:
-        edge = self._buffer_places(self._edge(np.array([start]), np.array([end])))
+        edge = self._rows.buffer_places(self._edge(np.array([start]), np.array([end])))
         if edge[0] >= 0 and not (self.oldest and self.folded is not None):
             self.folded = self._array.take(pa.array(edge))
 
@@ -118,10 +111,10 @@ class _Neighbour(_OneRow):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         if self.distance == 0:
-            return self._value_at(frames.row)
-        places = self._buffer_places(self._candidate(frames))
+            return take(self._array, frames.row)
+        places = self._rows.buffer_places(self._candidate(frames))
         if len(self.site.types) == 1:
-            return self._value_at(places)
+            return take(self._array, places)
         given = pa.concat_arrays([self._array, self._rows.args[1]])
         return take(given, np.where(places < 0, len(self._array) + frames.row, places))
 
@@ -163,38 +156,26 @@ class FrameAt(_OneRow):
         self.newest = self.n + 1
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        return self._value_at(nth_newest(frames, self.n, self._rows.candidates))
+        return take(self._array, nth_newest(frames, self.n, self._rows))
 
 
-def nth_newest(frames: Frames, n: int, candidates: Int64s | None) -> Int64s:
-    """int64[m], the place in the buffer of each frame's n-th newest row (0 for the newest); -1 if there is none.
-
-    `candidates` as in `Rows`.
-    """
+def nth_newest(frames: Frames, n: int, rows: Rows) -> Int64s:
+    """int64[m], the place in the buffer of each frame's n-th newest row (0 for the newest); -1 if there is none."""
     places: Int64s = np.full(len(frames), -1)
     left: Int64s = np.full(len(frames), n)
     if frames.lo2 is not None and frames.hi2 is not None:
-        places, left = _from_slice(places, left, frames.lo2, frames.hi2, candidates)
+        places, left = _from_slice(places, left, frames.lo2, frames.hi2, rows)
     if frames.current is not None:
         places = np.where(frames.current & (left == 0), frames.row, places)
         left = left - frames.current
-    return _from_slice(places, left, frames.lo, frames.hi, candidates)[0]
+    return _from_slice(places, left, frames.lo, frames.hi, rows)[0]
 
 
-def _from_slice(
-    places: Int64s, left: Int64s, lo: Int64s, hi: Int64s, candidates: Int64s | None
-) -> tuple[Int64s, Int64s]:
+def _from_slice(places: Int64s, left: Int64s, lo: Int64s, hi: Int64s, rows: Rows) -> tuple[Int64s, Int64s]:
     """Take the row from a slice if it is there; else subtract the slice's rows."""
     inside = (left >= 0) & (left < hi - lo)
-    found = _buffer_places(np.where(inside, hi - 1 - left, -1), candidates)
+    found = rows.buffer_places(np.where(inside, hi - 1 - left, -1))
     return np.where(inside, found, places), left - (hi - lo)
-
-
-def _buffer_places(places: Int64s, candidates: Int64s | None) -> Int64s:
-    """Places in the buffer of candidates; -1 stays."""
-    if candidates is None or not len(candidates):
-        return places
-    return np.where(places < 0, -1, candidates[places])
 
 
 class NthWhere(Evaluator):
@@ -215,7 +196,7 @@ class NthWhere(Evaluator):
         self._array = pa.concat_arrays([array, self.kept]) if self.kept is not None else array
         self._matches = self.matches(rows)
         chosen = self._matches if rows.candidates is None else self._matches[rows.candidates]
-        self._before = np.append(0, np.cumsum(chosen, dtype=np.int64))
+        self._before = offsets_of(chosen)
         places = np.flatnonzero(chosen)
         self._places: Int64s = places if rows.candidates is None else rows.candidates[places]
 
@@ -321,15 +302,14 @@ class CountWhereAt(Evaluator):
         return codes
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        places = nth_newest(frames, self.n, self._rows.candidates)
+        places = nth_newest(frames, self.n, self._rows)
         targets = self._wanted[places]
         targets[places < 0] = self._null
         if not self.null_safe:
             targets[targets == self._null] = -1
         out = np.empty(len(frames), np.int64)
-        lo2, hi2 = (frames.hi, frames.hi) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        slices = (frames.lo, frames.hi, lo2, hi2)
-        sliding_matches(self._codes, *slices, targets, frames.fresh, self._permanent, self._counts, self._cursor, out)
+        given = self._codes, frames.slices, targets, frames.fresh, self._permanent
+        sliding_matches(*given, self._counts, self._cursor, out)
         if frames.current is not None:
             out += frames.current & (targets >= 0) & (self._all_codes[frames.row] == targets)
         return pa.array(out)
@@ -345,9 +325,7 @@ class CountWhereAt(Evaluator):
         known = values if self.folded is None else pa.concat_arrays([self.folded, values])
         weights = np.concatenate([self.folded_counts, np.ones(len(values), np.int64)])
         codes, count = dense_codes(known)
-        first = np.full(count, len(codes), np.int64)
-        np.minimum.at(first, codes, np.arange(len(codes)))
-        self.folded = known.take(pa.array(first))
+        self.folded = known.take(pa.array(first_places(codes, count)))
         self.folded_counts = np.zeros(count, np.int64)
         np.add.at(self.folded_counts, codes, weights)
 

@@ -53,14 +53,8 @@ class Ranks(ValueCounts):
         shape = len(frames), len(self.fractions)
         lower, upper, position = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
         current_counted = np.zeros(0, np.int64) if self._frequency is None else self._frequency[frames.row]
-        given = (
-            self.codes,
-            self._counted,
-            self.slices(frames),
-            self.current_codes(frames),
-            current_counted,
-            frames.fresh,
-        )
+        current = frames.current_of(self.all_codes)
+        given = self.codes, self._counted, frames.slices, current, current_counted, frames.fresh
         wanted = self.permanent, self.permanent_counts, self.fractions, self.interpolated, self.descending
         sliding_ranks(*given, *wanted, self._tree, self._cursor, lower, upper, position)
         return lower, upper, position

@@ -14,7 +14,16 @@ import pyarrow as pa
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import fixed_width, to_array, usable
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator, PrefixCounts, PrefixSums, Rows, SliceQueue, split
+from sqlext_operators.window.evaluators.base import (
+    Evaluator,
+    PrefixCounts,
+    PrefixSums,
+    QueuedStates,
+    Rows,
+    SliceQueue,
+    Totalled,
+    split,
+)
 from sqlext_operators.window.evaluators.decimals import DecimalAverage, DecimalSum, divide
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
@@ -28,13 +37,12 @@ def masked(array: pa.Array, mask: npt.NDArray[np.bool_] | None, kind: Any) -> np
     return values if mask is None else np.where(mask, values, kind(0))
 
 
-class IntegerSum(Evaluator):
+class IntegerSum(Totalled):
     """Sums that wrap around at their type's width."""
 
     def __init__(self, site: CallSite) -> None:
-        super().__init__(site)
-        self.counts = PrefixCounts()
         self.sums = PrefixSums()
+        super().__init__(site, self.sums)
 
     def load(self, rows: Rows) -> None:
         mask = usable(rows.args, self.site.condition)
@@ -46,24 +54,16 @@ class IntegerSum(Evaluator):
         total = self.sums.totals(frames).astype(f"int{dtype.bit_width}", copy=False)
         return to_array(total, self.counts.totals(frames) > 0, dtype)
 
-    def reset(self) -> None:
-        self.counts.carry = self.sums.carry = 0
 
-    def fold(self, start: int, end: int) -> None:
-        self.counts.fold(start, end)
-        self.sums.fold(start, end)
-
-
-class CheckedIntegerSum(Evaluator):
+class CheckedIntegerSum(Totalled):
     """Sums whose overflow is an error (ANSI): kept as two int64 sums, of the values' low and high 32 bits.
 
     If all values at hand fit 32 bits, which is usual, the first sum holds them whole.
     """
 
     def __init__(self, site: CallSite) -> None:
-        super().__init__(site)
-        self.counts = PrefixCounts()
         self.low, self.high = PrefixSums(), PrefixSums()
+        super().__init__(site, self.low, self.high)
 
     def load(self, rows: Rows) -> None:
         mask = usable(rows.args, self.site.condition)
@@ -96,32 +96,64 @@ class CheckedIntegerSum(Evaluator):
             raise sum_overflow(self.site)
         return to_array(total.astype(f"int{dtype.bit_width}", copy=False), self.counts.totals(frames) > 0, dtype)
 
-    def reset(self) -> None:
-        self.counts.carry = self.low.carry = self.high.carry = 0
-
     def fold(self, start: int, end: int) -> None:
-        self.counts.fold(start, end)
-        self.low.fold(start, end)
-        if not self._is_short:
-            self.high.fold(start, end)
+        for part in self.totals[:-1] if self._is_short else self.totals:
+            part.fold(start, end)
 
 
-class FloatSum(Evaluator):
-    """Sums of float and double, with the accuracy of `SlidingSums`; float is added up in double."""
+class _SumQueue(SliceQueue):
+    """The state of `sliding_sums`: sums and their errors."""
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros(2), np.zeros(0), np.zeros(0))
+
+    def states(self, values: Float64s, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
+        """float64[2, m], the sum of each slice and its error, to be added."""
+        self.grow(len(values))
+        states = np.empty((2, len(lo)))
+        sliding_sums(values, lo, hi, fresh, self.cursor, self.back, *self.suffix, *states)
+        return states
+
+    def add(self, values: Float64s, start: int, end: int) -> None:
+        add_forward(values, start, end, self.back)
+
+
+class FloatSum(QueuedStates[_SumQueue]):
+    """Sums of float and double; float is added up in double. The error bound is that of `sliding_sums`.
+
+    NaN, infinities and overflow follow IEEE 754 for the values that are in the frame, and for no others.
+    """
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
         self.counts = PrefixCounts()
-        self.sums = SlidingSums()
+
+    def queue(self) -> _SumQueue:
+        return _SumQueue()
 
     def load(self, rows: Rows) -> None:
         mask = usable(rows.args, self.site.condition)
         self.counts.load(mask, rows.candidates)
-        self.sums.load(masked(rows.args[0], mask, np.float64), rows.candidates)
+        self._values = masked(rows.args[0], mask, np.float64)
+        self._chosen = self._values if rows.candidates is None else self._values[rows.candidates]
+
+    def merge(self, states: Float64s, newer: Float64s) -> None:
+        _add(states, *newer)
+
+    def merge_current(self, states: Float64s, frames: Frames, current: Bools) -> None:
+        _add(states, np.where(current, self._values[frames.row], 0.0), 0.0)
+
+    def sums(self, frames: Frames) -> Float64s:
+        """float64[m], the sum over each frame."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            total, error = self.states(frames)
+            # the error term is NaN once an infinity or an overflow has occurred, and means nothing then
+            sums: Float64s = np.where(np.isfinite(error), total + error, total)
+        return sums
 
     def evaluate(self, frames: Frames) -> pa.Array:
         dtype = self.site.result_type
-        total = self.sums.totals(frames)
+        total = self.sums(frames)
         if dtype == pa.float32():
             with np.errstate(over="ignore"):
                 total = total.astype(np.float32)
@@ -130,15 +162,18 @@ class FloatSum(Evaluator):
     def reset(self) -> None:
         self.counts.carry = 0
 
-    def forget(self) -> None:
-        self.sums.reset()
-
     def fold(self, start: int, end: int) -> None:
         self.counts.fold(start, end)
-        self.sums.fold(start, end)
+        super().fold(start, end)
 
-    def shift(self, count: int) -> None:
-        self.sums.shift(count, unbounded=self.site.unbounded)
+
+def _add(states: Float64s, value: Float64s, more: Float64s | float) -> None:
+    """Add value + more to sums and their errors, float64[2, m]; the rounding error of the leading parts is kept."""
+    total, error = states
+    s = total + value
+    b = s - total
+    error += more + ((total - (s - b)) + (value - b))
+    total[:] = s
 
 
 def _fits_32_bits(values: Int64s) -> bool:
@@ -182,10 +217,10 @@ class IntervalAverage(CheckedIntegerSum):
 
 
 class FloatAverage(FloatSum):
-    """double mean of floating-point numbers, with the accuracy of `SlidingSums`."""
+    """double mean of floating-point numbers."""
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        return mean(self.sums.totals(frames), self.counts.totals(frames))
+        return mean(self.sums(frames), self.counts.totals(frames))
 
 
 def mean(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Array:
@@ -211,26 +246,16 @@ def average(site: CallSite) -> Evaluator:
     return FloatAverage(site) if pa.types.is_floating(site.types[0]) else IntegerAverage(site)
 
 
-class Count(Evaluator):
+class Count(Totalled):
     """Number of rows with a value (and a true condition); without a value argument, of all rows (``*``)."""
 
     takes_dictionaries = True
-
-    def __init__(self, site: CallSite) -> None:
-        super().__init__(site)
-        self.counts = PrefixCounts()
 
     def load(self, rows: Rows) -> None:
         self.counts.load(usable(rows.args, self.site.condition), rows.candidates)
 
     def evaluate(self, frames: Frames) -> pa.Array:
         return pa.array(self.counts.totals(frames))
-
-    def reset(self) -> None:
-        self.counts.carry = 0
-
-    def fold(self, start: int, end: int) -> None:
-        self.counts.fold(start, end)
 
 
 class TriedIntegerSum(CheckedIntegerSum):
@@ -254,70 +279,3 @@ def tried_average(site: CallSite) -> Evaluator:
     """The evaluator of try_avg for the argument's type."""
     is_decimal = pa.types.is_decimal(site.types[0])
     return DecimalAverage(replace(site, ansi=False)) if is_decimal else average(site)
-
-
-class _SumQueue(SliceQueue):
-    """The state of `sliding_sums`: sums and their errors."""
-
-    def __init__(self) -> None:
-        super().__init__(np.zeros(2), np.zeros(0), np.zeros(0))
-
-    def sums(self, values: Float64s, lo: Int64s, hi: Int64s, fresh: Bools) -> tuple[Float64s, Float64s]:
-        """(sum, error) of each slice, to be added."""
-        self.grow(len(values))
-        total, error = np.empty(len(lo)), np.empty(len(lo))
-        suffix, suffix_error = self.suffix
-        sliding_sums(values, lo, hi, fresh, self.cursor, self.back, suffix, suffix_error, total, error)
-        return total, error
-
-    def add(self, values: Float64s, start: int, end: int) -> None:
-        add_forward(values, start, end, self.back)
-
-
-class SlidingSums:
-    """Sums of float64 values over frames; the error bound is that of `sliding_sums` (kernels/sums.py).
-
-    NaN, infinities and overflow follow IEEE 754 for the values that are in the frame, and for no others.
-    """
-
-    def __init__(self) -> None:
-        self.values: Float64s = np.zeros(0)
-        self.chosen: Float64s = np.zeros(0)
-        self.reset()
-
-    def load(self, values: Float64s, candidates: Int64s | None) -> None:
-        """`values` float64[buffer rows], 0 where nothing is to be added."""
-        self.values = values
-        self.chosen = values if candidates is None else values[candidates]
-
-    def totals(self, frames: Frames) -> Float64s:
-        """float64[m], the sum over each frame."""
-        first, second = self.queues
-        total, error = first.sums(self.chosen, frames.lo, frames.hi, frames.fresh)
-        with np.errstate(invalid="ignore", over="ignore"):
-            if frames.lo2 is not None and frames.hi2 is not None:
-                total, error = _plus(total, error, *second.sums(self.chosen, frames.lo2, frames.hi2, frames.fresh))
-            if frames.current is not None:
-                total, error = _plus(total, error, np.where(frames.current, self.values[frames.row], 0.0), 0.0)
-            # the error term is NaN once an infinity or an overflow has occurred, and means nothing then
-            return np.where(np.isfinite(error), total + error, total)
-
-    def reset(self) -> None:
-        """Forget the group."""
-        self.queues = (_SumQueue(), _SumQueue())
-
-    def fold(self, start: int, end: int) -> None:
-        """Candidates [start, end) stay in all later frames of the group."""
-        self.queues[0].fold(self.chosen, start, end)
-
-    def shift(self, count: int, *, unbounded: bool) -> None:
-        """The first `count` candidates leave the buffer."""
-        self.queues[0].shift(count, unbounded=unbounded)
-        self.queues[1].shift(count, unbounded=False)
-
-
-def _plus(total: Float64s, error: Float64s, value: Float64s, more: Float64s | float) -> tuple[Float64s, Float64s]:
-    """(total + error) + (value + more), the rounding error of the leading parts kept."""
-    s = total + value
-    b = s - total
-    return s, error + more + ((total - (s - b)) + (value - b))

@@ -5,12 +5,12 @@ bits: count_if, bool_and, bool_or, bit_and, bit_or, bit_xor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from sqlext_operators.window.functions import types
 from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
-from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
 
 _VALUE = Parameter("x")
 _CONDITION = Parameter("condition", "condition")
@@ -40,53 +40,101 @@ _EXTREME_DOC = (
     "strings compare by their UTF-8 bytes."
 )
 
+_COUNT = WindowFunction(
+    "count",
+    (_VALUE,),
+    types.bigint,
+    Evaluation("sums", "Count"),
+    "Number of non-NULL values, or of rows for count(*); 0 for an empty window.",
+    accepts_star=True,
+    distinct_form="distinct_count",
+)
+_SUM = WindowFunction(
+    "sum",
+    (_VALUE,),
+    types.summed,
+    Evaluation("sums", "total"),
+    f"Sum of the values. {_SUM_DOC}",
+    openmldb_rule=types.summed_in_openmldb,
+    distinct_form="distinct_sum",
+)
+_AVG = WindowFunction(
+    "avg",
+    (_VALUE,),
+    types.averaged,
+    Evaluation("sums", "average"),
+    f"Mean of the values. {_AVG_DOC}",
+    openmldb_rule=types.averaged_in_openmldb,
+    spark_names=("mean",),
+    distinct_form="distinct_avg",
+)
+_MIN, _MAX = (
+    WindowFunction(
+        name,
+        (_VALUE,),
+        types.ordered,
+        Evaluation("extremes", "Extreme", {"largest": name == "max"}),
+        f"{what} value. {_EXTREME_DOC}",
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+        distinct_form=name,
+    )
+    for name, what in (("min", "Smallest"), ("max", "Largest"))
+)
+
+
+def _where(function: WindowFunction, doc: str) -> WindowFunction:
+    """The function over the rows for which a condition is true."""
+    name, parameters = f"{function.name}_where", (_VALUE, _CONDITION)
+    return replace(function, name=name, parameters=parameters, doc=doc, spark_names=(), distinct_form=None)
+
+
+def _distinct(function: WindowFunction, what: str) -> WindowFunction:
+    """The function over distinct values."""
+    return WindowFunction(
+        f"distinct_{function.name}",
+        (_VALUE,),
+        function.type_rule,
+        Evaluation("distinct", "DistinctTotals", {"average": function is _AVG}),
+        f"{function.name}(DISTINCT x): the {what} of the distinct values.",
+        internal=True,
+        openmldb_rule=function.openmldb_rule,
+    )
+
+
+def _edge(name: str, age: str, spark_names: tuple[str, ...]) -> WindowFunction:
+    return WindowFunction(
+        name,
+        (_VALUE, _IGNORE_NULL),
+        types.first_argument,
+        Evaluation("positions", "EdgeValue", {"oldest": age == "oldest"}),
+        f"Value of the {age} row of the window; with ignore_null or IGNORE NULLS, of the {age} row whose value is not "
+        "NULL. NULL if there is no such row.",
+        needs_order=True,
+        spark_names=spark_names,
+        null_treatment=True,
+    )
+
+
+def _neighbour(name: str, factory: str, doc: str, *aliases: str) -> WindowFunction:
+    return WindowFunction(
+        name,
+        (_VALUE, _PLACES, _DEFAULT),
+        types.neighbour,
+        Evaluation("positions", factory),
+        doc,
+        aliases=aliases,
+        positional=True,
+        needs_order=True,
+        null_treatment=True,
+    )
+
+
 BASIC: tuple[WindowFunction, ...] = (
-    WindowFunction(
-        "count",
-        (_VALUE,),
-        types.bigint,
-        Evaluation("sums", "Count"),
-        "Number of non-NULL values, or of rows for count(*); 0 for an empty window.",
-        accepts_star=True,
-        distinct_form="distinct_count",
-    ),
-    WindowFunction(
-        "sum",
-        (_VALUE,),
-        types.summed,
-        Evaluation("sums", "total"),
-        f"Sum of the values. {_SUM_DOC}",
-        openmldb_rule=types.summed_in_openmldb,
-        distinct_form="distinct_sum",
-    ),
-    WindowFunction(
-        "avg",
-        (_VALUE,),
-        types.averaged,
-        Evaluation("sums", "average"),
-        f"Mean of the values. {_AVG_DOC}",
-        openmldb_rule=types.averaged_in_openmldb,
-        spark_names=("mean",),
-        distinct_form="distinct_avg",
-    ),
-    WindowFunction(
-        "min",
-        (_VALUE,),
-        types.ordered,
-        Evaluation("extremes", "Extreme", {"largest": False}),
-        f"Smallest value. {_EXTREME_DOC}",
-        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
-        distinct_form="min",
-    ),
-    WindowFunction(
-        "max",
-        (_VALUE,),
-        types.ordered,
-        Evaluation("extremes", "Extreme", {"largest": True}),
-        f"Largest value. {_EXTREME_DOC}",
-        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
-        distinct_form="max",
-    ),
+    _COUNT,
+    _SUM,
+    _AVG,
+    _MIN,
+    _MAX,
     WindowFunction(
         "distinct_count",
         (_VALUE,),
@@ -96,109 +144,32 @@ BASIC: tuple[WindowFunction, ...] = (
         "type: 0, false, '', the epoch for a timestamp, midnight for a time. A NULL date counts as a value of its own "
         "(OpenMLDB's zero date is not a day in the calendar). All NaNs count as one value, and so do -0.0 and 0.0.",
     ),
-    WindowFunction(
-        "first_value",
-        (_VALUE, _IGNORE_NULL),
-        types.first_argument,
-        Evaluation("positions", "EdgeValue", {"oldest": True}),
-        "Value of the oldest row of the window; with ignore_null or IGNORE NULLS, of the oldest row whose value is not "
-        "NULL. NULL if there is no such row.",
-        needs_order=True,
-        spark_names=("first", "any_value"),
-        null_treatment=True,
-    ),
-    WindowFunction(
-        "last_value",
-        (_VALUE, _IGNORE_NULL),
-        types.first_argument,
-        Evaluation("positions", "EdgeValue", {"oldest": False}),
-        "Value of the newest row of the window; with ignore_null or IGNORE NULLS, of the newest row whose value is not "
-        "NULL. NULL if there is no such row.",
-        needs_order=True,
-        spark_names=("last",),
-        null_treatment=True,
-    ),
-    WindowFunction(
-        "lag",
-        (_VALUE, _PLACES, _DEFAULT),
-        types.neighbour,
-        Evaluation("positions", "Lag"),
-        f"Value of the row n places before the current row. {_NEIGHBOUR_DOC}",
-        aliases=("at",),
-        positional=True,
-        needs_order=True,
-        null_treatment=True,
-    ),
-    WindowFunction(
+    _edge("first_value", "oldest", ("first", "any_value")),
+    _edge("last_value", "newest", ("last",)),
+    _neighbour("lag", "Lag", f"Value of the row n places before the current row. {_NEIGHBOUR_DOC}", "at"),
+    _neighbour(
         "lead",
-        (_VALUE, _PLACES, _DEFAULT),
-        types.neighbour,
-        Evaluation("positions", "Lead"),
+        "Lead",
         f"Value of the row n places after the current row. {_NEIGHBOUR_DOC} Not on streams, and not in OpenMLDB.",
-        positional=True,
-        needs_order=True,
-        null_treatment=True,
     ),
-    WindowFunction(
-        "count_where",
-        (_VALUE, _CONDITION),
-        types.bigint,
-        Evaluation("sums", "Count"),
+    _where(
+        _COUNT,
         "Number of non-NULL values, or of rows for *, where the condition is true. A NULL condition counts as false.",
-        accepts_star=True,
     ),
-    WindowFunction(
-        "sum_where",
-        (_VALUE, _CONDITION),
-        types.summed,
-        Evaluation("sums", "total"),
+    _where(
+        _SUM,
         "Sum of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake, so a "
         f"sum of zeros is NULL there; here it is 0. {_SUM_DOC}",
-        openmldb_rule=types.summed_in_openmldb,
     ),
-    WindowFunction(
-        "avg_where",
-        (_VALUE, _CONDITION),
-        types.averaged,
-        Evaluation("sums", "average"),
+    _where(
+        _AVG,
         "Mean of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake; here "
         f"zeros count. {_AVG_DOC}",
-        openmldb_rule=types.averaged_in_openmldb,
     ),
-    WindowFunction(
-        "min_where",
-        (_VALUE, _CONDITION),
-        types.ordered,
-        Evaluation("extremes", "Extreme", {"largest": False}),
-        f"Smallest value where the condition is true (NULL counts as false). {_EXTREME_DOC}",
-        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
-    ),
-    WindowFunction(
-        "max_where",
-        (_VALUE, _CONDITION),
-        types.ordered,
-        Evaluation("extremes", "Extreme", {"largest": True}),
-        f"Largest value where the condition is true (NULL counts as false). {_EXTREME_DOC}",
-        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
-    ),
-    WindowFunction(
-        "distinct_sum",
-        (_VALUE,),
-        types.summed,
-        Evaluation("distinct", "DistinctTotals", {"average": False}),
-        "sum(DISTINCT x): the sum of the distinct values.",
-        internal=True,
-        openmldb_rule=types.summed_in_openmldb,
-    ),
-    WindowFunction(
-        "distinct_avg",
-        (_VALUE,),
-        types.averaged,
-        Evaluation("distinct", "DistinctTotals", {"average": True}),
-        "avg(DISTINCT x): the mean of the distinct values.",
-        internal=True,
-        openmldb_rule=types.averaged_in_openmldb,
-    ),
+    _where(_MIN, f"Smallest value where the condition is true (NULL counts as false). {_EXTREME_DOC}"),
+    _where(_MAX, f"Largest value where the condition is true (NULL counts as false). {_EXTREME_DOC}"),
+    _distinct(_SUM, "sum"),
+    _distinct(_AVG, "mean"),
     WindowFunction(
         "frame_at",
         (_VALUE, Parameter("n", "integer", minimum=0)),
@@ -267,16 +238,14 @@ SUMS: tuple[WindowFunction, ...] = (
 def _truth(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
     """boolean for booleans."""
     if not pa.types.is_boolean(dtypes[0]):
-        help = "write a comparison, for example x > 0"
-        raise FunctionTypeError(f"{name}() does not take {sql_name(dtypes[0])}", help, 0)
+        raise types.refused(name, dtypes[0], "write a comparison, for example x > 0")
     return pa.bool_()
 
 
 def _integer(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
     """The input's type, an integer."""
     if not pa.types.is_signed_integer(dtypes[0]):
-        help = "it takes integers; cast the argument, for example to bigint"
-        raise FunctionTypeError(f"{name}() does not take {sql_name(dtypes[0])}", help, 0)
+        raise types.refused(name, dtypes[0], "it takes integers; cast the argument, for example to bigint")
     return dtypes[0]
 
 
@@ -284,6 +253,18 @@ def _bits(name: str, what: str, operation: str) -> WindowFunction:
     doc = f"{what} of all values, bit by bit. NULL if no value is left."
     return WindowFunction(
         name, (_VALUE,), _integer, Evaluation("bits", "Bits", {"operation": operation}), doc, of_spark=True
+    )
+
+
+def _truths(name: str, what: str, spark_name: str) -> WindowFunction:
+    return WindowFunction(
+        name,
+        (_TRUTH,),
+        _truth,
+        Evaluation("bits", "Truths", {"every": name == "bool_and"}),
+        f"Whether {what}. NULL if no value is left.",
+        spark_names=(spark_name,),
+        of_spark=True,
     )
 
 
@@ -296,24 +277,8 @@ BITS: tuple[WindowFunction, ...] = (
         "Number of rows where the condition is true (NULL counts as false); 0 for an empty window.",
         of_spark=True,
     ),
-    WindowFunction(
-        "bool_or",
-        (_TRUTH,),
-        _truth,
-        Evaluation("bits", "Truths", {"every": False}),
-        "Whether one of the values is true. NULL if no value is left.",
-        spark_names=("some",),
-        of_spark=True,
-    ),
-    WindowFunction(
-        "bool_and",
-        (_TRUTH,),
-        _truth,
-        Evaluation("bits", "Truths", {"every": True}),
-        "Whether all values are true. NULL if no value is left.",
-        spark_names=("every",),
-        of_spark=True,
-    ),
+    _truths("bool_or", "one of the values is true", "some"),
+    _truths("bool_and", "all values are true", "every"),
     _bits("bit_and", "AND", "and"),
     _bits("bit_or", "OR", "or"),
     _bits("bit_xor", "XOR (exclusive or)", "xor"),

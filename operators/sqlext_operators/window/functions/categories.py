@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from sqlext_operators.window.functions.definition import Evaluation, Parameter, TypeRule, WindowFunction
-from sqlext_operators.window.functions.types import FunctionTypeError, is_number, sql_name
+from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
+from sqlext_operators.window.functions.types import FunctionTypeError, TypeRule, is_number, refused, sql_name
 
 _VALUE = Parameter("x")
 _CONDITION = Parameter("condition", "condition")
@@ -58,8 +58,7 @@ def _any_by_category(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
 def _number_by_category(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """string, for integers, float and double."""
     if not is_number(types[0]):
-        help = "it takes integers, float and double; cast the argument, for example to double"
-        raise FunctionTypeError(f"{name}() does not take {sql_name(types[0])}", help, 0)
+        raise refused(name, types[0], "it takes integers, float and double; cast the argument, for example to double")
     _category(name, types)
     return pa.string()
 

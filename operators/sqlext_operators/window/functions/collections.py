@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from sqlext_operators.window.functions import types
 from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
-from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
 
 _VALUE, _OTHER = Parameter("x"), Parameter("y")
 _TEXT = Parameter("s")
@@ -47,24 +46,15 @@ def _list_of_comparable(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType
 def _text(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
     """string or binary, as the first argument; further ones have an order."""
     if not types.is_text(dtypes[0]):
-        help = "it takes strings and binary; cast the argument to string"
-        raise FunctionTypeError(f"{name}() does not take {sql_name(dtypes[0])}", help, 0)
-    _ordered_by(name, dtypes)
+        raise types.refused(name, dtypes[0], "it takes strings and binary; cast the argument to string")
+    types.for_each(types.ordered, name, dtypes, 1)
     return pa.binary() if types.is_bytes(dtypes[0]) else pa.string()
 
 
 def _by(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
     """The type of the first argument; the second one has an order."""
-    _ordered_by(name, dtypes)
+    types.for_each(types.ordered, name, dtypes, 1)
     return dtypes[0]
-
-
-def _ordered_by(name: str, dtypes: Sequence[pa.DataType]) -> None:
-    for place, dtype in enumerate(dtypes[1:], 1):
-        try:
-            types.ordered(name, [dtype])
-        except FunctionTypeError as error:
-            raise FunctionTypeError(error.message, error.help, place) from None
 
 
 def _extreme_by(name: str, what: str, *, largest: bool) -> WindowFunction:
@@ -165,6 +155,13 @@ COLLECTIONS: tuple[WindowFunction, ...] = (
     ),
 )
 
+
+def _window_split(name: str, field: int | None, doc: str) -> WindowFunction:
+    parameters = (_STRING, _SPLIT_AT) if field is None else (_STRING, _SPLIT_AT, _INNER_DELIMITER)
+    evaluation = Evaluation("lists", "WindowSplit", {"field": field})
+    return WindowFunction(name, parameters, types.split, evaluation, doc, aliases=(f"fz_{name}",))
+
+
 FREQUENCIES: tuple[WindowFunction, ...] = (
     WindowFunction(
         "top",
@@ -189,38 +186,29 @@ FREQUENCIES: tuple[WindowFunction, ...] = (
     WindowFunction(
         "top1_ratio",
         (_VALUE,),
-        types.shared,
+        types.spread,
         Evaluation("frequencies", "Top1Ratio"),
         "Share of the most frequent value among all values, a double; 0 if no value is left. -0.0 and 0.0 count as one "
         "value, and so do all NaNs.",
         aliases=("fz_top1_ratio",),
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
-    WindowFunction(
+    _window_split(
         "window_split",
-        (_STRING, _SPLIT_AT),
-        types.split,
-        Evaluation("lists", "WindowSplit", {"field": None}),
+        None,
         "The parts of all strings, split at d, as array<string>: newest row first, the parts of each row in their "
         f"order. {_SPLIT_DOC}",
-        aliases=("fz_window_split",),
     ),
-    WindowFunction(
+    _window_split(
         "window_split_by_key",
-        (_STRING, _SPLIT_AT, _INNER_DELIMITER),
-        types.split,
-        Evaluation("lists", "WindowSplit", {"field": 0}),
+        0,
         "Like window_split, but takes from each part only the text before the first kv: the k of 'k:v'. Parts without "
         f"kv are left out. {_SPLIT_DOC}",
-        aliases=("fz_window_split_by_key",),
     ),
-    WindowFunction(
+    _window_split(
         "window_split_by_value",
-        (_STRING, _SPLIT_AT, _INNER_DELIMITER),
-        types.split,
-        Evaluation("lists", "WindowSplit", {"field": 1}),
+        1,
         "Like window_split, but takes from each part only the text between the first kv and the second one (or the "
         f"end): the v of 'k:v'. Parts without kv are left out. {_SPLIT_DOC}",
-        aliases=("fz_window_split_by_value",),
     ),
 )

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
+from sqlext_operators.window.functions.types import FunctionTypeError, TypeRule, sql_name
 from sqlext_operators.window.spec import Scalar
 
 if TYPE_CHECKING:
     from sqlext_operators.window.evaluators.base import Evaluator
-
-TypeRule = Callable[[str, Sequence[pa.DataType]], pa.DataType]
 
 #: Python classes of the literals of each kind.
 _LITERALS: dict[str, tuple[type, ...]] = {

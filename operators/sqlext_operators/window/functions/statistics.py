@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from sqlext_operators.window.functions import types
-from sqlext_operators.window.functions.definition import Evaluation, Parameter, TypeRule, WindowFunction
-from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
+from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
+from sqlext_operators.window.functions.types import FunctionTypeError, TypeRule, sql_name
 from sqlext_operators.window.spec import Scalar
 
 _VALUE = Parameter("x")
@@ -33,38 +33,28 @@ _PAIRS_DOC = (
     "left the window."
 )
 
+
+def _deviation(name: str, doc: str, *aliases: str) -> WindowFunction:
+    """`name` begins with what it is, a standard deviation or a variance, and ends with what it is of."""
+    options: dict[str, Scalar] = {"sample": not name.endswith("_pop"), "root": name.startswith("stddev")}
+    evaluation = Evaluation("folds", "Deviation", options)
+    return WindowFunction(name, (_VALUE,), types.measured, evaluation, doc, aliases=aliases)
+
+
 STATISTICS: tuple[WindowFunction, ...] = (
-    WindowFunction(
+    _deviation(
         "stddev",
-        (_VALUE,),
-        types.measured,
-        Evaluation("folds", "Deviation", {"sample": True, "root": True}),
         "Standard deviation of a sample: the sum of the squared distances from the mean is divided by n - 1. "
         f"{_SAMPLE_DOC}",
-        aliases=("std", "stddev_samp"),
+        "std",
+        "stddev_samp",
     ),
-    WindowFunction(
+    _deviation(
         "stddev_pop",
-        (_VALUE,),
-        types.measured,
-        Evaluation("folds", "Deviation", {"sample": False, "root": True}),
         f"Standard deviation of a population: the sum of the squared distances is divided by n. {_POPULATION_DOC}",
     ),
-    WindowFunction(
-        "var_samp",
-        (_VALUE,),
-        types.measured,
-        Evaluation("folds", "Deviation", {"sample": True, "root": False}),
-        f"Variance of a sample, the square of stddev. {_SAMPLE_DOC}",
-        aliases=("variance",),
-    ),
-    WindowFunction(
-        "var_pop",
-        (_VALUE,),
-        types.measured,
-        Evaluation("folds", "Deviation", {"sample": False, "root": False}),
-        f"Variance of a population, the square of stddev_pop. {_POPULATION_DOC}",
-    ),
+    _deviation("var_samp", f"Variance of a sample, the square of stddev. {_SAMPLE_DOC}", "variance"),
+    _deviation("var_pop", f"Variance of a population, the square of stddev_pop. {_POPULATION_DOC}"),
     WindowFunction(
         "median",
         (_VALUE,),
@@ -145,7 +135,12 @@ def _evaluation(form: str, *, several: bool = False, directed: bool = False, fir
     return Evaluation("quantiles", "Percentiles", options)
 
 
-_INTERNAL_DOC = "What the analyzer makes of percentiles WITHIN GROUP, and of arrays of percentages."
+def _made_percentile(
+    name: str, parameters: tuple[Parameter, ...], rule: TypeRule, evaluation: Evaluation
+) -> WindowFunction:
+    doc = "What the analyzer makes of percentiles WITHIN GROUP, and of arrays of percentages."
+    return WindowFunction(name, parameters, rule, evaluation, doc, internal=True)
+
 
 QUANTILES: tuple[WindowFunction, ...] = (
     WindowFunction(
@@ -174,46 +169,23 @@ QUANTILES: tuple[WindowFunction, ...] = (
         of_spark=True,
         several="approx_percentiles",
     ),
-    WindowFunction(
-        "percentiles",
-        (_VALUE, _PLACES),
-        _percentiles,
-        _evaluation("continuous", several=True),
-        _INTERNAL_DOC,
-        internal=True,
+    _made_percentile("percentiles", (_VALUE, _PLACES), _percentiles, _evaluation("continuous", several=True)),
+    _made_percentile(
+        "percentiles_frequency", (_VALUE, _FREQUENCY, _PLACES), _percentiles, _evaluation("continuous", several=True)
     ),
-    WindowFunction(
-        "percentiles_frequency",
-        (_VALUE, _FREQUENCY, _PLACES),
-        _percentiles,
-        _evaluation("continuous", several=True),
-        _INTERNAL_DOC,
-        internal=True,
-    ),
-    WindowFunction(
+    _made_percentile(
         "approx_percentiles_accuracy",
         (_VALUE, replace(_ACCURACY, optional=False), _PLACES),
         _all_nearest,
         _evaluation("plain", several=True, first=1),
-        _INTERNAL_DOC,
-        internal=True,
     ),
-    WindowFunction(
-        "approx_percentiles",
-        (_VALUE, _PLACES),
-        _all_nearest,
-        _evaluation("plain", several=True),
-        _INTERNAL_DOC,
-        internal=True,
-    ),
+    _made_percentile("approx_percentiles", (_VALUE, _PLACES), _all_nearest, _evaluation("plain", several=True)),
     *(
-        WindowFunction(
+        _made_percentile(
             f"percentile_{name}" + ("s" if several else ""),
             (_VALUE, _DESCENDING, _PLACES if several else _PLACE),
             _percentiles if several else _percentile,
             _evaluation(form, several=several, directed=True, first=1),
-            _INTERNAL_DOC,
-            internal=True,
         )
         for name, form in (("cont", "continuous"), ("disc", "discrete"))
         for several in (False, True)
@@ -223,11 +195,7 @@ QUANTILES: tuple[WindowFunction, ...] = (
 
 def _two_numbers(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
     """double for two numbers."""
-    for place, dtype in enumerate(dtypes):
-        try:
-            types.measured(name, [dtype])
-        except FunctionTypeError as error:
-            raise FunctionTypeError(error.message, error.help, place) from None
+    types.for_each(types.measured, name, dtypes)
     return pa.float64()
 
 

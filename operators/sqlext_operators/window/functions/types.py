@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
+
+TypeRule = Callable[[str, Sequence[pa.DataType]], pa.DataType]
 
 MAX_PRECISION = 38
 
@@ -93,7 +95,7 @@ def bigint(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
 def countable(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """bigint; the argument must have an equality."""
     if not is_scalar(types[0]):
-        raise _refused(name, types[0], "count one of its fields, or cast it to a string")
+        raise refused(name, types[0], "count one of its fields, or cast it to a string")
     return pa.int64()
 
 
@@ -101,7 +103,7 @@ def matched(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """bigint; the last two arguments are compared, so they have one type, with an equality."""
     if types[-1] != types[-2] or not is_scalar(types[-1]):
         bad = next((dtype for dtype in types[-2:] if not is_scalar(dtype)), types[-1])
-        raise _refused(name, bad, "compare values of one type")
+        raise refused(name, bad, "compare values of one type")
     return pa.int64()
 
 
@@ -137,7 +139,7 @@ def summed(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.float64()
     if pa.types.is_duration(dtype):
         return dtype
-    raise _refused(name, dtype, "it takes numbers and day-time intervals; cast the argument, for example to double")
+    raise refused(name, dtype, "it takes numbers and day-time intervals; cast the argument, for example to double")
 
 
 def summed_in_openmldb(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
@@ -147,7 +149,7 @@ def summed_in_openmldb(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
         return dtype
     if pa.types.is_decimal128(dtype):
         return summed(name, types)
-    raise _refused(name, dtype, "it takes numbers and timestamps; cast the argument, for example to double")
+    raise refused(name, dtype, "it takes numbers and timestamps; cast the argument, for example to double")
 
 
 def averaged(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
@@ -165,27 +167,27 @@ def averaged_in_openmldb(name: str, types: Sequence[pa.DataType]) -> pa.DataType
         return pa.decimal128(precision, scale)
     if is_number(dtype):
         return pa.float64()
-    raise _refused(name, dtype, "it takes numbers; cast the argument, for example to double")
+    raise refused(name, dtype, "it takes numbers; cast the argument, for example to double")
 
 
 def measured(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """double; the argument must be an integer, float, double or decimal."""
     if not (is_number(types[0]) or pa.types.is_decimal128(types[0])):
-        raise _refused(name, types[0], "it takes numbers; cast the argument, for example to double")
+        raise refused(name, types[0], "it takes numbers; cast the argument, for example to double")
     return pa.float64()
 
 
 def spread(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """double; the argument must have an equality."""
     if not is_scalar(types[0]):
-        raise _refused(name, types[0], "its values cannot be compared; use one of its fields, or cast it to a string")
+        raise refused(name, types[0], "its values cannot be compared; use one of its fields, or cast it to a string")
     return pa.float64()
 
 
 def ordered(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """The input's type; it must have an order."""
     if not is_scalar(types[0]):
-        raise _refused(name, types[0], "its values have no order; use one of its fields, or cast it to a string")
+        raise refused(name, types[0], "its values have no order; use one of its fields, or cast it to a string")
     return types[0]
 
 
@@ -193,23 +195,14 @@ def written(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """string; the first argument has an order, and a form as text (`window.texts.value_texts`)."""
     dtype = types[0]
     if not is_scalar(dtype) or pa.types.is_duration(dtype) or pa.types.is_time64(dtype) or is_bytes(dtype):
-        raise _refused(
-            name, dtype, "it takes numbers, dates, timestamps and strings; cast the argument to one of these"
-        )
+        raise refused(name, dtype, "it takes numbers, dates, timestamps and strings; cast the argument to one of these")
     return pa.string()
-
-
-def shared(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
-    """double; the argument must have an equality."""
-    if not is_scalar(types[0]):
-        raise _refused(name, types[0], "its values cannot be compared; use one of its fields, or cast it to a string")
-    return pa.float64()
 
 
 def split(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """list<string>; the argument is a string."""
     if types[0] not in (pa.string(), pa.large_string()):
-        raise _refused(name, types[0], "it takes strings; cast the argument to string")
+        raise refused(name, types[0], "it takes strings; cast the argument to string")
     return pa.list_(pa.string())
 
 
@@ -223,5 +216,15 @@ def rows(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.list_(pa.struct([pa.field(f"x{i + 1}", dtype) for i, dtype in enumerate(types)]))
 
 
-def _refused(name: str, dtype: pa.DataType, help: str) -> FunctionTypeError:
+def refused(name: str, dtype: pa.DataType, help: str) -> FunctionTypeError:
+    """The error for a first argument that a function does not take."""
     return FunctionTypeError(f"{name}() does not take {sql_name(dtype)}", help, 0)
+
+
+def for_each(rule: TypeRule, name: str, types: Sequence[pa.DataType], first: int = 0) -> None:
+    """Apply the rule for one argument to each from number `first` on."""
+    for place, dtype in enumerate(types[first:], first):
+        try:
+            rule(name, [dtype])
+        except FunctionTypeError as error:
+            raise FunctionTypeError(error.message, error.help, place) from None

@@ -36,12 +36,16 @@ _LAST_CODE = (1 << 31) - 1
 
 
 @jit
-def moves(edges: Int64s, lo: int, hi: int, lo2: int, hi2: int, out: Int64s) -> None:
+def moves(edges: Int64s, fresh: bool, lo: int, hi: int, lo2: int, hi2: int, out: Int64s) -> None:
     """From the slices `edges` = (low, end, low2, end2) to [lo, hi) and [lo2, hi2): ranges int64[5, 2], often empty.
 
     The first three ranges of `out` enter, the last two leave, each candidate once for each slice that it passes
-    through; those that enter must be added first. Only `lo` may be below its last value. `edges` is updated.
+    through; those that enter must be added first. Only `lo` may be below its last value. `edges` is updated. With
+    `fresh` the slices begin as empty ones.
     """
+    if fresh:
+        edges[0] = edges[1] = lo
+        edges[2] = edges[3] = lo2
     low = edges[0]
     low2 = edges[2]
     out[0, 0] = edges[1]
@@ -114,32 +118,38 @@ def sink(heap: Int64s, place: Int64s, size: int, at: int, key: int, by_value: bo
 
 
 @jit
-def add(heap: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
-    """Add one more `code`; returns the new size."""
+def add(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool, few: bool) -> int:
+    """Add one more `code` to a heap, or to a list (`few`); returns the new size."""
     at = place[code]
-    if at < 0:
-        rise(heap, place, size, key_of(code, 1, by_value), by_value)
-        return size + 1
-    rise(heap, place, at, heap[at] + key_of(0, 1, by_value) - key_of(0, 0, by_value), by_value)
-    return size
+    key = key_of(code, 1, by_value) if at < 0 else keys[at] + key_of(0, 1, by_value) - key_of(0, 0, by_value)
+    to = size if at < 0 else at
+    if few:
+        keys[to] = key
+        place[code] = to
+    else:
+        rise(keys, place, to, key, by_value)
+    return size + 1 if at < 0 else size
 
 
 @jit
-def remove(heap: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
+def remove(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool, few: bool) -> int:
     """Remove one `code`; returns the new size."""
     at = place[code]
-    key = heap[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
-    if count_of(key, by_value) > 0:
-        sink(heap, place, size, at, key, by_value)
-        return size
-    place[code] = -1
-    size -= 1
-    if at < size:
-        last = heap[size]
-        if at > 0 and heap[(at - 1) >> 1] < last:
-            rise(heap, place, at, last, by_value)
-        else:
-            sink(heap, place, size, at, last, by_value)
+    key = keys[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
+    is_last = count_of(key, by_value) == 0
+    if is_last:
+        place[code] = -1
+        size -= 1
+        if at == size:
+            return size
+        key = keys[size]
+    if few:
+        keys[at] = key
+        place[code_of(key, by_value)] = at
+    elif is_last and at > 0 and keys[(at - 1) >> 1] < key:
+        rise(keys, place, at, key, by_value)
+    else:
+        sink(keys, place, size, at, key, by_value)
     return size
 
 
@@ -201,34 +211,6 @@ def _sink_plain(heap: Int64s, size: int, key: int) -> None:
         heap[at] = heap[child]
         at = child
     heap[at] = key
-
-
-@jit
-def add_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
-    """Add one more `code`; returns the new size."""
-    at = place[code]
-    if at >= 0:
-        keys[at] += key_of(0, 1, by_value) - key_of(0, 0, by_value)
-        return size
-    keys[size] = key_of(code, 1, by_value)
-    place[code] = size
-    return size + 1
-
-
-@jit
-def remove_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
-    """Remove one `code`; returns the new size."""
-    at = place[code]
-    key = keys[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
-    if count_of(key, by_value) > 0:
-        keys[at] = key
-        return size
-    place[code] = -1
-    size -= 1
-    if at < size:
-        keys[at] = keys[size]
-        place[code_of(keys[at], by_value)] = at
-    return size
 
 
 @jit
@@ -295,18 +277,16 @@ def sliding_top(
             for k in range(size):
                 place[code_of(heap[k], False)] = -1
             size = 0
-            cursor[0] = cursor[1] = lo[i]
-            cursor[2] = cursor[3] = lo2[i]
-        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
         for r in range(MOVES):
             for k in range(ranges[r, 0], ranges[r, 1]):
                 if codes[k] >= 0 and r < ENTERING:
-                    size = add(heap, place, size, codes[k], False)
+                    size = add(heap, place, size, codes[k], False, False)
                 elif codes[k] >= 0:
-                    size = remove(heap, place, size, codes[k], False)
+                    size = remove(heap, place, size, codes[k], False, False)
         if current[i] >= 0:
-            size = add(heap, place, size, current[i], False)
+            size = add(heap, place, size, current[i], False, False)
         out[i] = code_of(heap[0], False) if size > 0 else -1
         if current[i] >= 0:
-            size = remove(heap, place, size, current[i], False)
+            size = remove(heap, place, size, current[i], False, False)
     cursor[SIZE] = size

@@ -1,6 +1,6 @@
-"""What follows from the counts of the values in sliding frames: how often the most frequent code is in them; sums of c
-* log2(c) over the counts c, the terms of Shannon's entropy; and codes at given places in the order (medians,
-percentiles), by a Fenwick tree of counts.
+"""What follows from the counts of the values in sliding frames: how often a code is in them, and the most frequent one;
+how many distinct ones, and sums over these; sums of c * log2(c) over the counts c, the terms of Shannon's entropy; and
+codes at given places in the order (medians, percentiles), by a Fenwick tree of counts.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def sliding_mode(
             total = 0
             base = 0
             mode = 0
-            cursor[0] = cursor[1] = lo[i]
-            cursor[2] = cursor[3] = lo2[i]
-        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
         for r in range(MOVES):
             step = 1 if r < ENTERING else -1
             for k in range(ranges[r, 0], ranges[r, 1]):
@@ -97,6 +95,120 @@ def _clear(codes: Int64s, permanent: Int64s, counts: Int64s, cursor: Int64s) -> 
         for code in permanent:
             counts[code] = 0
     cursor[IS_PERMANENT] = 0
+
+
+@jit
+def sliding_matches(
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    targets: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = how often code targets[i] is in the two slices of frame i; 0 where it is -1.
+
+    codes int64[n], below len(counts), or -1 for what is never counted; slices as in `sliding_mode`. State: counts
+    int64[c]; cursor int64[5] = (edges of the slices, permanent are in): the `permanent` codes have counts at the start,
+    which stay until a row is `fresh`.
+    """
+    lo, hi, lo2, hi2 = slices
+    ranges = np.empty((MOVES, 2), np.int64)
+    for i in range(len(lo)):
+        if fresh[i]:
+            _clear(codes, permanent, counts, cursor)
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
+        for r in range(MOVES):
+            step = 1 if r < ENTERING else -1
+            for k in range(ranges[r, 0], ranges[r, 1]):
+                if codes[k] >= 0:
+                    counts[codes[k]] += step
+        out[i] = counts[targets[i]] if targets[i] >= 0 else 0
+
+
+@jit
+def sliding_distinct(
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    current: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = the number of distinct codes in frame i.
+
+    codes int64[n], none negative; frames, counts and permanent codes as in `sliding_entropy`. cursor int64[6] = (edges
+    of the slices, permanent are in, number of distinct codes in the slices). A code is added and removed once for each
+    slice that it passes through.
+    """
+    lo, hi, lo2, hi2 = slices
+    ranges = np.empty((MOVES, 2), np.int64)
+    distinct = cursor[TOTAL]
+    for i in range(len(lo)):
+        if fresh[i]:
+            _clear(codes, permanent, counts, cursor)
+            distinct = 0
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
+        for r in range(ENTERING):
+            for k in range(ranges[r, 0], ranges[r, 1]):
+                counts[codes[k]] += 1
+                distinct += counts[codes[k]] == 1
+        for r in range(ENTERING, MOVES):
+            for k in range(ranges[r, 0], ranges[r, 1]):
+                counts[codes[k]] -= 1
+                distinct -= counts[codes[k]] == 0
+        out[i] = distinct
+        if current[i] >= 0 and counts[current[i]] == 0:
+            out[i] += 1
+    cursor[TOTAL] = distinct
+
+
+@jit
+def sliding_distinct_sum(
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    current: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    parts: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    sums: Int64s,
+    distinct: Int64s,
+    out: Int64s,
+) -> None:
+    """out[i] = the sum of parts[c] over the distinct codes c of frame i; distinct[i] = the number of these codes.
+
+    codes int64[n], -1 for none; frames, counts, permanent codes and cursor as in `sliding_entropy`. parts int64[c, p];
+    out int64[m, p]. sums int64[p + 1] is state: those of the slices, with the number of their codes at the end.
+    """
+    lo, hi, lo2, hi2 = slices
+    ranges = np.empty((MOVES, 2), np.int64)
+    for i in range(len(lo)):
+        if fresh[i]:
+            _clear(codes, permanent, counts, cursor)
+            sums[:] = 0
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
+        for r in range(MOVES):
+            step = 1 if r < ENTERING else -1
+            for k in range(ranges[r, 0], ranges[r, 1]):
+                code = codes[k]
+                if code < 0:
+                    continue
+                counts[code] += step
+                if counts[code] == (step > 0):
+                    for j in range(parts.shape[1]):
+                        sums[j] += step * parts[code, j]
+                    sums[-1] += step
+        out[i] = sums[:-1]
+        distinct[i] = sums[-1]
+        if current[i] >= 0 and counts[current[i]] == 0:
+            out[i] += parts[current[i]]
+            distinct[i] += 1
 
 
 @jit
@@ -168,9 +280,7 @@ def sliding_entropy(
         if fresh[i]:
             _clear(codes, permanent, counts, cursor)
             sums[:] = 0
-            cursor[0] = cursor[1] = lo[i]
-            cursor[2] = cursor[3] = lo2[i]
-        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
         for r in range(MOVES):
             step = 1 if r < ENTERING else -1
             for k in range(ranges[r, 0], ranges[r, 1]):
@@ -261,9 +371,7 @@ def sliding_ranks(
         if fresh[i]:
             _clear_tree(codes, counted, permanent, permanent_counts, tree, cursor)
             total = 0
-            cursor[0] = cursor[1] = lo[i]
-            cursor[2] = cursor[3] = lo2[i]
-        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
         for r in range(MOVES):
             step = 1 if r < ENTERING else -1
             for k in range(ranges[r, 0], ranges[r, 1]):

@@ -7,6 +7,7 @@ import math
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.window.kernels.sliding import UNSET
+from sqlext_operators.window.kernels.sliding_states import two_sum
 
 State = tuple[float, float, float, float, float]
 
@@ -62,15 +63,15 @@ def merge(kind: int, rate: float, a: State, b: State) -> State:
     if not math.isfinite(delta):
         return _merge_beyond(kind, rate, a, b, share)
     if share <= 0.5:
-        mean, low = _two_sum(a[1], delta * share)
+        mean, low = two_sum(a[1], delta * share)
         low += a[2]
     else:  # a step from the nearer mean: a large one with a small weight costs no digits
-        mean, low = _two_sum(b[1], -delta * _older_share(rate, a[0], b[0]))
+        mean, low = two_sum(b[1], -delta * _older_share(rate, a[0], b[0]))
         low += b[2]
     if kind == WEIGHTED_MEAN:
         return count, mean, low, 0.0, 0.0
-    squares, error = _two_sum(a[3], b[3])
-    squares, more = _two_sum(squares, delta * delta * (a[0] * share))
+    squares, error = two_sum(a[3], b[3])
+    squares, more = two_sum(squares, delta * delta * (a[0] * share))
     return count, mean, low, squares, error + more + (a[4] + b[4])
 
 
@@ -100,14 +101,6 @@ def _merge_beyond(kind: int, rate: float, a: State, b: State, share: float) -> S
         mean = a[1] * (1.0 - share) + b[1] * share
     squares = math.inf if math.isfinite(a[3]) and math.isfinite(b[3]) else a[3] + b[3]
     return a[0] + b[0], mean, 0.0, squares if kind == MOMENTS else 0.0, 0.0
-
-
-@jit
-def _two_sum(a: float, b: float) -> tuple[float, float]:
-    """(s, e) with s + e = a + b exactly, s the rounded sum."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
 
 
 @jit

@@ -22,7 +22,7 @@ WIDTHS = (11, 9, 3)
 
 
 @jit_inner
-def _two_sum(a: float, b: float) -> tuple[float, float]:
+def two_sum(a: float, b: float) -> tuple[float, float]:
     """(s, e) with s + e = a + b exactly, s the rounded sum."""
     s = a + b
     t = s - a
@@ -32,8 +32,8 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 @jit_inner
 def _added(a: float, a_low: float, b: float, b_low: float, more: float) -> tuple[float, float]:
     """(a + a_low) + (b + b_low) + more."""
-    s, error = _two_sum(a, b)
-    s, rest = _two_sum(s, more)
+    s, error = two_sum(a, b)
+    s, rest = two_sum(s, more)
     return s, error + rest + (a_low + b_low)
 
 
@@ -46,9 +46,9 @@ def _mean(a: float, a_low: float, p: float, b: float, b_low: float, q: float) ->
             return a * p + b * q, 0.0
         return a + b, 0.0
     if q <= 0.5:
-        mean, low = _two_sum(a, delta * q)
+        mean, low = two_sum(a, delta * q)
         return mean, low + a_low
-    mean, low = _two_sum(b, -delta * p)
+    mean, low = two_sum(b, -delta * p)
     return mean, low + b_low
 
 

@@ -1,5 +1,5 @@
-"""Sums of numbers: exact ones, of floating-point numbers over sliding slices without subtraction, over the distinct
-codes in frames of two slices by a counted map; and sums and least values by group, in one pass over rows in any order.
+"""Sums of numbers: exact ones, and of floating-point numbers over sliding slices without subtraction; and sums and
+least values by group, in one pass over rows in any order.
 
 Exact sums are of fixed-point numbers: a number that was added can be removed again, and leaves no trace.
 A number is mantissa * 2**(base + shift), with a `base` that is common to all of them: integers have shift 0, a double
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit, jit_without_allocation
 from sqlext_operators.window.kernels.sliding import UNSET
+from sqlext_operators.window.kernels.sliding_states import two_sum
 
 LIMB_BITS = 32
 #: Limbs that one number touches: 64 bits, shifted by up to 31.
@@ -111,11 +112,8 @@ def add_forward(values: Float64s, start: int, end: int, back: Float64s) -> None:
     total = back[0]
     error = back[1]
     for k in range(start, end):
-        value = values[k]
-        s = total + value
-        b = s - total
-        error += (total - (s - b)) + (value - b)
-        total = s
+        total, rest = two_sum(total, values[k])
+        error += rest
     back[0] = total
     back[1] = error
 
@@ -164,11 +162,8 @@ def sliding_sums(
             total = 0.0
             error = 0.0
             for k in range(z - 1, a - 1, -1):
-                value = values[k]
-                s = total + value
-                b = s - total
-                error += (total - (s - b)) + (value - b)
-                total = s
+                total, rest = two_sum(total, values[k])
+                error += rest
                 suffix[k] = total
                 suffix_error[k] = error
             low = a
@@ -177,19 +172,13 @@ def sliding_sums(
             total = 0.0
             error = 0.0
         for k in range(end, z):
-            value = values[k]
-            s = total + value
-            b = s - total
-            error += (total - (s - b)) + (value - b)
-            total = s
+            total, rest = two_sum(total, values[k])
+            error += rest
         if z > end:
             end = z
         if a < middle:
-            value = suffix[a]
-            s = total + value
-            b = s - total
-            out[i] = s
-            out_error[i] = error + suffix_error[a] + ((total - (s - b)) + (value - b))
+            out[i], rest = two_sum(total, suffix[a])
+            out_error[i] = error + suffix_error[a] + rest
         else:
             out[i] = total
             out_error[i] = error
@@ -198,92 +187,6 @@ def sliding_sums(
     cursor[2] = end
     back[0] = total
     back[1] = error
-
-
-@jit
-def sliding_distinct_sum(
-    codes: Int64s,
-    slices: tuple[Int64s, Int64s, Int64s, Int64s],
-    current: Int64s,
-    fresh: Bools,
-    permanent: Int64s,
-    parts: Int64s,
-    counts: Int64s,
-    cursor: Int64s,
-    sums: Int64s,
-    distinct: Int64s,
-    out: Int64s,
-) -> None:
-    """out[i] = the sum of parts[c] over the distinct codes c in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]), and
-    current[i] if not -1; distinct[i] = the number of these codes.
-
-    codes int64[n], below len(counts), -1 for rows that do not count; parts int64[c, p]; out int64[m, p]. The bounds
-    `slices` = (lo, hi, lo2, hi2), int64[m], never fall while fresh is false, but lo may. State: counts int64[c], how
-    often each code is in the slices; sums int64[p + 1], those of the slices with the number of their codes at the end;
-    cursor int64[5] = (low, end, low2, end2, permanent are in), `permanent` codes being in until a row is fresh.
-    """
-    lo, hi, lo2, hi2 = slices
-    low, end, low2, end2, is_permanent = cursor
-    for i in range(len(lo)):
-        if fresh[i]:
-            _clear(codes, low, end, counts)
-            _clear(codes, low2, end2, counts)
-            if is_permanent:
-                for code in permanent:
-                    counts[code] = 0
-            is_permanent = 0
-            sums[:] = 0
-            low = end = lo[i]
-            low2 = end2 = lo2[i]
-        _enter(codes, end, hi[i], parts, counts, sums)
-        _enter(codes, lo[i], low, parts, counts, sums)
-        _enter(codes, end2, hi2[i], parts, counts, sums)
-        _leave(codes, low, lo[i], parts, counts, sums)
-        _leave(codes, low2, lo2[i], parts, counts, sums)
-        low, end, low2, end2 = lo[i], hi[i], lo2[i], hi2[i]
-        out[i] = sums[:-1]
-        distinct[i] = sums[-1]
-        if current[i] >= 0 and counts[current[i]] == 0:
-            out[i] += parts[current[i]]
-            distinct[i] += 1
-    cursor[0] = low
-    cursor[1] = end
-    cursor[2] = low2
-    cursor[3] = end2
-    cursor[4] = is_permanent
-
-
-@jit
-def _clear(codes: Int64s, start: int, end: int, counts: Int64s) -> None:
-    for k in range(start, end):
-        if codes[k] >= 0:
-            counts[codes[k]] = 0
-
-
-@jit
-def _enter(codes: Int64s, start: int, end: int, parts: Int64s, counts: Int64s, sums: Int64s) -> None:
-    for k in range(start, end):
-        code = codes[k]
-        if code < 0:
-            continue
-        counts[code] += 1
-        if counts[code] == 1:
-            for j in range(parts.shape[1]):
-                sums[j] += parts[code, j]
-            sums[-1] += 1
-
-
-@jit
-def _leave(codes: Int64s, start: int, end: int, parts: Int64s, counts: Int64s, sums: Int64s) -> None:
-    for k in range(start, end):
-        code = codes[k]
-        if code < 0:
-            continue
-        counts[code] -= 1
-        if counts[code] == 0:
-            for j in range(parts.shape[1]):
-                sums[j] -= parts[code, j]
-            sums[-1] -= 1
 
 
 @jit
@@ -326,12 +229,8 @@ def add_doubles(
     for i in range(len(group)):
         if usable[i]:
             g = group[i]
-            value = values[i]
-            total = totals[g]
-            s = total + value
-            b = s - total
-            errors[g] += (total - (s - b)) + (value - b)
-            totals[g] = s
+            totals[g], rest = two_sum(totals[g], values[i])
+            errors[g] += rest
             counts[g] += 1
 
 

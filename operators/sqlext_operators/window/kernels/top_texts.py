@@ -10,13 +10,11 @@ from sqlext_operators.window.kernels.counted import (
     ENTERING,
     MOVES,
     add,
-    add_unordered,
     code_of,
     count_of,
     find_best,
     moves,
     remove,
-    remove_unordered,
     take_best,
 )
 
@@ -76,22 +74,20 @@ def top_texts(
                 place[code_of(heap[k], by_value)] = -1
             size = 0
             known = -1
-            cursor[0] = cursor[1] = lo[i]
-            cursor[2] = cursor[3] = lo2[i]
-        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        moves(cursor, fresh[i], lo[i], hi[i], lo2[i], hi2[i], ranges)
         for r in range(MOVES):
             for k in range(ranges[r, 0], ranges[r, 1]):
                 code = codes[k]
                 if code >= 0:
                     known = -1
                     if r < ENTERING:
-                        size = _enter(heap, place, size, code, by_value, few)
+                        size = add(heap, place, size, code, by_value, few)
                     else:
-                        size = _leave(heap, place, size, code, by_value, few)
+                        size = remove(heap, place, size, code, by_value, few)
         if known < 0 or current[i] != known_current:
             known_current = current[i]
             if known_current >= 0:
-                size = _enter(heap, place, size, known_current, by_value, few)
+                size = add(heap, place, size, known_current, by_value, few)
             if few:
                 known = find_best(heap, size, by_value, n, best)
             else:
@@ -107,7 +103,7 @@ def top_texts(
                 left = 0
             length += left * (len(filler) + 1)
             if known_current >= 0:
-                size = _leave(heap, place, size, known_current, by_value, few)
+                size = remove(heap, place, size, known_current, by_value, few)
         out_offsets[i] = at
         if empty[i] or length == 0:
             continue
@@ -125,20 +121,6 @@ def top_texts(
     cursor[SIZE] = size
     cursor[WRITTEN] = at
     return len(lo)
-
-
-@jit
-def _enter(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool, few: bool) -> int:
-    if few:
-        return add_unordered(keys, place, size, code, by_value)
-    return add(keys, place, size, code, by_value)
-
-
-@jit
-def _leave(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool, few: bool) -> int:
-    if few:
-        return remove_unordered(keys, place, size, code, by_value)
-    return remove(keys, place, size, code, by_value)
 
 
 @jit

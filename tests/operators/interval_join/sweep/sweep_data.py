@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.sweep.sweep_reference import Interval
+
+from tests.operators.interval_join.sweep.reference import Interval
 
 INF = float("inf")
 DELTAS = (0, 1, 2, 5, INF)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
-from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.batch import sweep_join
 
+from tests.operators.interval_join.sweep import reference
 from tests.operators.interval_join.sweep.sweep_data import CASES, columns, intervals, name_of, pairs
 
 FAR = [LEAST, LEAST + 1, -1, 0, 1, GREATEST - 1, GREATEST]

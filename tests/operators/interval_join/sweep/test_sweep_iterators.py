@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
-from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.batch import sweep_join
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointChunk, EndpointIndex, Mark, select
 from sqlext_operators.interval_join.sweep.expressions import (
@@ -27,6 +26,7 @@ from sqlext_operators.interval_join.sweep.expressions import (
 )
 from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, END, START, EventArrays
 
+from tests.operators.interval_join.sweep import reference
 from tests.operators.interval_join.sweep.sweep_data import DELTAS, EPSILONS, columns, pairs
 
 EXPRESSIONS = [INDEX, STARTS, ENDS, P_START, P_END, GENERAL_BEFORE, AT_END, AT_START, AMONG_ENDS]

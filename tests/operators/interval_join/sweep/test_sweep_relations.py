@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.batch import sweep_join
 from sqlext_operators.interval_join.sweep.transforms import ROWS, residual_of, sweeps_of
 
+from tests.operators.interval_join.sweep import reference
 from tests.operators.interval_join.sweep.sweep_data import CASES, INF, columns, intervals, name_of, pairs
 
 #: Tables that one call joins, as key groups: 128 cases x 2 algorithms x 400 tables = 102,400 comparisons.

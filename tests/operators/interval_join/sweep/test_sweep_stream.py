@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.kernels.events import END, START
 from sqlext_operators.interval_join.sweep.stream import StreamEvents, SweepStream
 
+from tests.operators.interval_join.sweep import reference
 from tests.operators.interval_join.sweep.sweep_data import CASES, intervals, name_of, pairs
 
 #: (time, type, side, id)

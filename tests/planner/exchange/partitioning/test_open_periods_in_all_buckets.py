@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import StreamPlacement
-from sqlext_operators.interval_join.stream_sides import SIDES, other_side
+from sqlext_operators.interval_join.passes import SIDES, other_side
 from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import SIDES, Side, other_side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import Kind
 from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
-from sqlext_operators.interval_join.stream_sides import SIDES, StreamRows, other_side
+from sqlext_operators.interval_join.stream_sides import StreamRows
 from sqlext_planner.exchange.partitioning.choice import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 

@@ -43,18 +43,20 @@ def add_pairs(active: Any, probe: Any, pairs: PairArrays, actives: MapArrays, pr
         pairs.probe[pair] = probe[i]
         pairs.ended[pair] = 0
         pairs.fate[pair] = _OPEN
-        entry = find(active[i], actives)
-        if entry < 0:
-            entry = state[ACTIVE_SIZE]
-            state[ACTIVE_SIZE] = insert(active[i], -1, 0, entry, actives)
-        pairs.next_active[pair] = actives.lows[entry]
-        actives.lows[entry] = pair
-        entry = find(probe[i], probes)
-        if entry < 0:
-            entry = state[PROBE_SIZE]
-            state[PROBE_SIZE] = insert(probe[i], -1, 0, entry, probes)
-        pairs.next_probe[pair] = probes.lows[entry]
-        probes.lows[entry] = pair
+        pairs.next_active[pair] = _put_first(pair, active[i], actives, state, ACTIVE_SIZE)
+        pairs.next_probe[pair] = _put_first(pair, probe[i], probes, state, PROBE_SIZE)
+
+
+@jit
+def _put_first(pair: int, key: int, firsts: MapArrays, state: Int64s, size: int) -> int:
+    """Make a pair the first of a tuple's list; returns the one that was, or -1. state[size] is that of the map."""
+    entry = find(key, firsts)
+    if entry < 0:
+        entry = state[size]
+        state[size] = insert(key, -1, 0, entry, firsts)
+    before = int(firsts.lows[entry])
+    firsts.lows[entry] = pair
+    return before
 
 
 @jit
@@ -65,28 +67,17 @@ def _free(pair: int, pairs: PairArrays, state: Int64s) -> None:
 
 
 @jit
-def _end_active(pair: int, low: int, high: int, fate: int, pairs: PairArrays, state: Int64s) -> bool:
-    """The active tuple of a pair has ended; returns whether the pair is a match that was not output yet."""
+def _end(pair: int, low: int, high: int, is_active: bool, fate: int, pairs: PairArrays, state: Int64s) -> bool:
+    """The active tuple of a pair has ended, with its lows and highs, or the probing one, with its value as both;
+    returns whether the pair is a match that was not output yet."""
     if pairs.ended[pair]:
-        matches = pairs.fate[pair] == _OPEN and low <= pairs.lows[pair] <= high
+        matches = low <= pairs.lows[pair] <= high if is_active else pairs.lows[pair] <= low <= pairs.highs[pair]
+        matches = matches and pairs.fate[pair] == _OPEN
         _free(pair, pairs, state)
         return bool(matches)
     pairs.ended[pair] = 1
     pairs.lows[pair] = low
     pairs.highs[pair] = high
-    pairs.fate[pair] = _OPEN if fate == _OPEN else _DECIDED
-    return bool(fate == _MATCH)
-
-
-@jit
-def _end_probe(pair: int, value: int, fate: int, pairs: PairArrays, state: Int64s) -> bool:
-    """Like `_end_active`, for the probing tuple."""
-    if pairs.ended[pair]:
-        matches = pairs.fate[pair] == _OPEN and pairs.lows[pair] <= value <= pairs.highs[pair]
-        _free(pair, pairs, state)
-        return bool(matches)
-    pairs.ended[pair] = 1
-    pairs.lows[pair] = value
     pairs.fate[pair] = _OPEN if fate == _OPEN else _DECIDED
     return bool(fate == _MATCH)
 
@@ -121,37 +112,28 @@ def end_tuples(
     state[FULL] = 0
     while True:
         i, j = state[ACTIVE_EVENT], state[PROBE_EVENT]
-        if i < len(active_ids) and (
+        is_active = i < len(active_ids) and (
             j == len(probe_ids)
             or active_ends[i] < probe_ends[j]
             or (active_ends[i] == probe_ends[j] and not probes_first)
-        ):
-            entry = find(active_ids[i], actives)
-            while entry >= 0 and actives.lows[entry] >= 0:
-                if count == room:
-                    state[FULL] = 1
-                    return count
-                pair = actives.lows[entry]
-                actives.lows[entry] = pairs.next_active[pair]
-                if _end_active(pair, lows[i], highs[i], active_fate, pairs, state):
-                    out_active[count] = pairs.active[pair]
-                    out_probe[count] = pairs.probe[pair]
-                    count += 1
-            state[ACTIVE_SIZE] = remove(active_ids[i], state[ACTIVE_SIZE], actives)
-            state[ACTIVE_EVENT] = i + 1
-        elif j < len(probe_ids):
-            entry = find(probe_ids[j], probes)
-            while entry >= 0 and probes.lows[entry] >= 0:
-                if count == room:
-                    state[FULL] = 1
-                    return count
-                pair = probes.lows[entry]
-                probes.lows[entry] = pairs.next_probe[pair]
-                if _end_probe(pair, probe_ends[j], probe_fate, pairs, state):
-                    out_active[count] = pairs.active[pair]
-                    out_probe[count] = pairs.probe[pair]
-                    count += 1
-            state[PROBE_SIZE] = remove(probe_ids[j], state[PROBE_SIZE], probes)
-            state[PROBE_EVENT] = j + 1
-        else:
+        )
+        if not is_active and j == len(probe_ids):
             return count
+        if is_active:
+            key, low, high, fate, firsts = active_ids[i], lows[i], highs[i], active_fate, actives
+        else:
+            key, low, high, fate, firsts = probe_ids[j], probe_ends[j], probe_ends[j], probe_fate, probes
+        entry = find(key, firsts)
+        while entry >= 0 and firsts.lows[entry] >= 0:
+            if count == room:
+                state[FULL] = 1
+                return count
+            pair = firsts.lows[entry]
+            firsts.lows[entry] = pairs.next_active[pair] if is_active else pairs.next_probe[pair]
+            if _end(pair, low, high, is_active, fate, pairs, state):
+                out_active[count] = pairs.active[pair]
+                out_probe[count] = pairs.probe[pair]
+                count += 1
+        size, event = (ACTIVE_SIZE, ACTIVE_EVENT) if is_active else (PROBE_SIZE, PROBE_EVENT)
+        state[size] = remove(key, state[size], firsts)
+        state[event] += 1

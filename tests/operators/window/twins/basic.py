@@ -14,9 +14,9 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-
 from sqlext_operators.window.spec import Scalar
-from sqlext_operators.window.twins.view import (
+
+from tests.operators.window.twins.view import (
     ApproximateResult,
     Twin,
     Values,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlext_operators.columns.reference import compare
 from sqlext_operators.last_join.spec import LastJoinSpec, RightSide
+
+from tests.operators.columns.reference import compare
 
 Row = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sqlext_operators.window.twins.view import Twin, View, chosen, order_key
+from tests.operators.window.twins.view import Twin, View, chosen, order_key
 
 
 def _nth_value(view: View) -> Any:

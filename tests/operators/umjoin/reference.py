@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlext_operators.columns.reference import compare
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
+
+from tests.operators.columns.reference import compare
 
 Row = Mapping[str, Any]
 

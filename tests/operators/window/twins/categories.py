@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.window.twins.view import Twin, Values, View, float_sum, order_key
+from tests.operators.window.twins.view import Twin, Values, View, float_sum, order_key
 
 
 def key_text(key: Any, dtype: pa.DataType) -> str:

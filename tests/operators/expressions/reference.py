@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-from sqlext_operators.columns.reference import compare
 from sqlext_operators.expressions.nodes import (
     IsNull,
     TaskAnd,
@@ -25,6 +23,8 @@ from sqlext_operators.expressions.nodes import (
     TaskOr,
     Widened,
 )
+
+from tests.operators.columns.reference import compare
 
 
 def value(expression: TaskExpression, row: Mapping[str, Any]) -> Any:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sqlext_operators.window.twins.basic import BASIC
-from sqlext_operators.window.twins.view import ApproximateResult, Twin, View, chosen, is_finite, order_key
+from tests.operators.window.twins.basic import BASIC
+from tests.operators.window.twins.view import ApproximateResult, Twin, View, chosen, is_finite, order_key
 
 _EPS = 2.0**-52
 #: Errors are a few units in the last place of what cancels.

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-
 from sqlext_operators.window.spec import Frame, Scalar
-from sqlext_operators.window.twins import TWINS, View
-from sqlext_operators.window.twins.view import Values
+
+from tests.operators.window.twins import TWINS, View
+from tests.operators.window.twins.view import Values
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
-
 from sqlext_operators.window.spec import Scalar
 
 Values = tuple[Any, ...]

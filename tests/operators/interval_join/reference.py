@@ -12,10 +12,11 @@ from decimal import Decimal
 from typing import Any
 
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
-from sqlext_operators.columns.reference import compare
-from sqlext_operators.expressions.reference import value
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
+
+from tests.operators.columns.reference import compare
+from tests.operators.expressions.reference import value
 
 Row = Mapping[str, Any]
 

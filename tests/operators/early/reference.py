@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-
 from sqlext_operators.early.windows import EstimatedAggregate
 
 
