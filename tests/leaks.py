@@ -170,11 +170,12 @@ class SharedSpark:
 
     def default(self, setting: str) -> str | None:
         """What a setting is where nobody sets it."""
-        from pyspark.errors import SparkNoSuchElementException
+        from py4j.protocol import Py4JJavaError
+        from pyspark import errors
 
         try:
             return str(self._gateway.jvm.org.apache.spark.sql.internal.SQLConf().getConfString(setting))
-        except SparkNoSuchElementException:  # it has none
+        except getattr(errors, "SparkNoSuchElementException", Py4JJavaError):  # it has none; 3.5 has no such class
             return None
 
     def put_back(self, kind: str, name: str, old: Any) -> None:
@@ -186,7 +187,7 @@ class SharedSpark:
             catalog, _, database = str(old).partition(".")
             undo: dict[str, Callable[[], Any]] = {
                 "current database": lambda: (spark.catalog.setCurrentCatalog(catalog), spark.sql(f"USE {database}")),
-                "session variables": java.sessionState().catalogManager().tempVariableManager().clear,
+                "session variables": lambda: java.sessionState().catalogManager().tempVariableManager().clear(),
                 "cached tables": spark.catalog.clearCache,
                 "spark.sql replaced": partial(vars(spark).pop, "sql", None),
             }

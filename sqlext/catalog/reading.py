@@ -15,6 +15,7 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.relational.physical_plan import quoted
 from sqlext_planner.spark.columns import as_instants
 from sqlext_planner.spark.file_systems import can_list, entries, file_names
+from sqlext_planner.spark.versions import ddl_type
 
 from sqlext.catalog.csv import LINES, csv_table, layout_of
 from sqlext.catalog.files import TableFiles, data_files, named_tables, table_files, table_info
@@ -132,7 +133,7 @@ def _load(
     reader = reader.format(format).options(**_OPTIONS.get(format, {}))
     frame = reader.load(paths)
     given = _checked(options, frame.columns, folders, format)
-    wanted = _typed(frame.schema, {**folders, **given})
+    wanted = _typed(frame, {**folders, **given})
     if format in INFERRED:
         inferred = StructType([field for field in wanted.fields if field.name.lower() not in given])
         exact = {field.name: field for field in exact_types(inferred, read).fields}
@@ -154,17 +155,17 @@ def _checked(options: ReadOptions, columns: Collection[str], folders: Collection
     return {name.lower(): dtype for name, dtype in options.types}
 
 
-def _typed(schema: StructType, types: Mapping[str, str]) -> StructType:
-    """The schema with these types of its columns."""
-    from pyspark.sql.types import DataType, StructField, StructType
+def _typed(frame: DataFrame, types: Mapping[str, str]) -> StructType:
+    """The frame's schema with these types of its columns."""
+    from pyspark.sql.types import StructField, StructType
 
     lowered = {name.lower(): dtype for name, dtype in types.items()}
     return StructType(
         [
             field
             if (dtype := lowered.get(field.name.lower())) is None or field.dataType.simpleString() == dtype
-            else StructField(field.name, DataType.fromDDL(dtype), field.nullable, field.metadata)
-            for field in schema.fields
+            else StructField(field.name, ddl_type(frame.sparkSession, dtype), field.nullable, field.metadata)
+            for field in frame.schema.fields
         ]
     )
 

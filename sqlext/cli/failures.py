@@ -20,7 +20,7 @@ from sqlext_planner.errors import (
     SqlExtError,
     masked,
 )
-from sqlext_planner.spark.versions import condition_name, text_places
+from sqlext_planner.spark.versions import condition_name, message_of, text_places
 
 from sqlext.cli.signals import stopped_by
 from sqlext.cli.terminal import visible, width_of
@@ -102,7 +102,7 @@ def _name(error: PySparkException) -> str | None:
 
 def _message(error: PySparkException) -> tuple[str, tuple[str, ...]]:
     """Spark's words, and a note with the name under which its documentation has the error."""
-    text = (error.getMessage() or str(error)).strip()
+    text = message_of(error).strip()
     found = _CONDITION.match(text)
     words = " ".join(_STATE.sub("", _CONDITION.sub("", text)).split())
     return words, (f"Spark calls this error {found[1]}",) if found else ()

@@ -1,13 +1,14 @@
-"""What tests use and PySpark 3.5 lacks: DataFrames from Arrow tables and to them."""
+"""What tests use and PySpark 3.5 lacks: DataFrames from Arrow tables and to them, types from DDL, names of errors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql.types import StructField, StructType
-from sqlext_planner.spark.versions import arrow_table, from_arrow_type, to_arrow_schema
+from sqlext_planner.spark.versions import arrow_table, condition_name, from_arrow_type, to_arrow_schema
 
 
 def complete() -> None:
@@ -15,6 +16,10 @@ def complete() -> None:
     if not hasattr(DataFrame, "toArrow"):
         setattr(DataFrame, "toArrow", arrow_table)  # noqa: B010 - mypy knows it
         setattr(SparkSession, "createDataFrame", _of_tables_too(SparkSession.createDataFrame))  # noqa: B010
+    if not hasattr(StructType, "fromDDL"):
+        setattr(StructType, "fromDDL", types._parse_datatype_string)  # noqa: B010
+    if not hasattr(PySparkException, "getCondition"):
+        setattr(PySparkException, "getCondition", condition_name)  # noqa: B010
 
 
 def _of_tables_too(create: Any) -> Any:

@@ -213,6 +213,15 @@ def from_arrow_type(kind: pa.DataType) -> DataType:
     return types.from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
+def ddl_type(spark: SparkSession, text: str) -> DataType:
+    """The type that a text of Spark's DDL names, like ``decimal(5,2)``. 3.5 has no `DataType.fromDDL`."""
+    from pyspark.sql.types import DataType
+
+    if hasattr(DataType, "fromDDL"):
+        return DataType.fromDDL(text)
+    return spark.sql(f"SELECT CAST(NULL AS {text}) AS found").schema["found"].dataType
+
+
 def arrow_table(frame: DataFrame) -> pa.Table:
     """All rows; `toArrow` is missing in 3.5."""
     if spark_version() >= (4, 0):
@@ -374,6 +383,11 @@ def sentences_of(error: PySparkException) -> str:
     """Spark's message without its state, the place and the plan: in 3.5 the last two follow the sentence at once."""
     text = str(error).strip().split(" SQLSTATE:", 1)[0].split("\n\n", 1)[0]
     return _PLACE_AND_PLAN.split(text, maxsplit=1)[0]
+
+
+def message_of(error: PySparkException) -> str:
+    """Spark's message; a client of 3.5 has it with the place and the plan in one text."""
+    return (error.getMessage() if hasattr(error, "getMessage") else sentences_of(error)) or str(error)
 
 
 def condition_name(error: PySparkException) -> str | None:

@@ -331,11 +331,12 @@ _STOPPED = "CapturedStreamingQueryException"
 
 def _with_task_errors(make: Callable[..., BaseException]) -> Callable[..., BaseException]:
     """`make`, which gives an exception of Spark's, or the error of ours that this carries."""
-    from pyspark.errors import StreamingQueryException
+    from pyspark.errors import AnalysisException, StreamingQueryException
 
     def made(*given: Any, **named: Any) -> BaseException:
         error = make(*given, **named)
-        found = task_error(error)
+        # what analysis refuses has run nowhere; its text shows the plan, with the texts of errors that tasks may raise
+        found = None if isinstance(error, AnalysisException) else task_error(error)
         if found is None:
             return error
         return _stopped(error, found) if isinstance(error, StreamingQueryException) else found
