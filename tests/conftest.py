@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
-pytest_plugins = ("tests.few", "tests.golden", "tests.order", "tests.spark_versions.plugin")
+pytest_plugins = ("tests.few", "tests.golden", "tests.order", "tests.spark_versions.plugin", "tests.workers")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
