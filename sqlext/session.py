@@ -335,7 +335,10 @@ class Session:
 
     def _reading_settings(self, given: Mapping[str, str]) -> SqlSettings:
         """Spark's settings for reading SQL text."""
-        return SqlSettings.of(given, ansi=ANSI in given or str(self.spark.conf.get(ANSI)).lower() == "true")
+        from sqlext_planner.spark.versions import fixed_settings
+
+        ansi = ANSI in given or str(self.spark.conf.get(ANSI)).lower() == "true"
+        return SqlSettings.of({**given, **fixed_settings()}, ansi=ansi)
 
     def _effective_config(self, given: Mapping[str, str]) -> Config:
         """The settings given to this Session, over those set in the Spark session."""

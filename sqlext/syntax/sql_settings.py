@@ -30,6 +30,7 @@ class SqlSettings:
     ansi                   ANSI mode, without which some of the settings below have no effect
     case_sensitive         names that differ in case are different names
     escaped_strings        a backslash in a string literal is an ordinary character
+    quotes_end_strings     'it''s' is two literals beside each other, its; so Spark 3.5 reads it always
     double_quoted_names    "x" is a name, not a string
     group_by_ordinal, order_by_ordinal  an integer in GROUP BY, ORDER BY is a position in the select list
     group_by_aliases       GROUP BY may name an alias of the select list
@@ -42,6 +43,7 @@ class SqlSettings:
     ansi: bool = True
     case_sensitive: bool = False
     escaped_strings: bool = False
+    quotes_end_strings: bool = False
     double_quoted_names: bool = False
     group_by_ordinal: bool = True
     order_by_ordinal: bool = True
@@ -96,6 +98,7 @@ _FOLLOWED = {
     "ansi": ANSI,
     "case_sensitive": "spark.sql.caseSensitive",
     "escaped_strings": "spark.sql.parser.escapedStringLiterals",
+    "quotes_end_strings": "spark.sql.legacy.consecutiveStringLiterals.enabled",
     "double_quoted_names": "spark.sql.ansi.doubleQuotedIdentifiers",
     "group_by_ordinal": "spark.sql.groupByOrdinal",
     "order_by_ordinal": "spark.sql.orderByOrdinal",
@@ -160,7 +163,6 @@ _REFUSED = (
     _Refused("spark.sql.parser.quotedRegexColumnNames", "false"),  # the text that we write has names in backticks
     _Refused("spark.sql.timestampType", "TIMESTAMP_LTZ"),
     _Refused(_LEGACY + "allowNegativeScaleOfDecimal", "false"),
-    _Refused(_LEGACY + "consecutiveStringLiterals.enabled", "false", _holds("Concat"), "write one literal"),
     _Refused(_LEGACY + "ctePrecedencePolicy", "CORRECTED", _nested_with, "write one WITH"),
     _Refused(_LEGACY + "inSubqueryNullability", "false", _holds("In")),
     _Refused(_LEGACY + "interval.enabled", "false"),
@@ -197,7 +199,8 @@ def string_value(text: str, settings: SqlSettings = DEFAULT) -> str:
     if text[:1] in "rR":
         return text[2:-1]
     quote = text[:1]
-    return _ESCAPE.sub(_unescaped, text[1:-1].replace(quote * 2, "\\" + quote))
+    inside = text[1:-1].replace(quote * 2, "" if settings.quotes_end_strings else "\\" + quote)
+    return _ESCAPE.sub(_unescaped, inside)
 
 
 def is_string(text: str) -> bool:

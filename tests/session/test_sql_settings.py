@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.spark.versions import fixed_settings
 
 from sqlext import Session
 from sqlext.syntax.sql_settings import SqlSettings, is_string, normal_text, string_literal, string_value
@@ -63,6 +64,7 @@ def _both(session: Session, sql: str, settings: Mapping[str, str], **more: Any) 
         assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
 
 
+@pytest.mark.spark_since("4.0", "ANSI mode and some of the settings are not in 3.5")
 def test_the_defaults_are_sparks_own(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     defaults = jvm.org.apache.spark.sql.internal.SQLConf()
@@ -103,7 +105,16 @@ def test_a_written_literal_is_read_as_its_value(session: Session, escaped: bool,
 )
 def test_literals_are_read_as_spark_reads_them(spark: SparkSession, literal: str) -> None:
     assert is_string(literal)
-    assert (spark.sql(f"SELECT {literal}").first() or ())[0] == string_value(literal)
+    settings = SqlSettings.of(fixed_settings())
+    assert (spark.sql(f"SELECT {literal}").first() or ())[0] == string_value(literal, settings)
+
+
+@pytest.mark.parametrize("literal", ["'it''s'", '"x""y"', "'it\\'s'"])
+def test_quotes_may_end_strings(spark: SparkSession, literal: str) -> None:
+    setting = {"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"}
+    with _set(spark, setting):
+        read = (spark.sql(f"SELECT {literal}").first() or ())[0]
+    assert read == string_value(literal, SqlSettings.of(setting))
 
 
 def test_a_window_functions_text_is_read_as_spark_reads_it(session: Session, tables: None) -> None:
@@ -123,6 +134,7 @@ def test_literals_of_the_text(session: Session, tables: None) -> None:
         _both(session, sql, {ESCAPED: escaped})
 
 
+@pytest.mark.spark_since("4.0", "a quote in a quoted name")
 def test_names_in_double_quotes(session: Session, tables: None) -> None:
     sql = (
         'SELECT "b"."id", "c"."w" + 1 AS "x ""y", \'v\' AS t FROM "texts_of_settings" "b" '
@@ -145,7 +157,10 @@ def test_names_in_double_quotes(session: Session, tables: None) -> None:
         "WITH q AS (SELECT 1 AS k, 2 AS K) SELECT q.k, q.K, c.w FROM q LAST JOIN keys_of_settings c ON q.k = c.k",
         "SELECT x.id, (SELECT max(id + ID) FROM cased_of_settings X WHERE X.ID > x.id) AS m "
         "FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.k = c.k",
-        "SELECT * EXCEPT (ID) FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.id = c.k",
+        pytest.param(
+            "SELECT * EXCEPT (ID) FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.id = c.k",
+            marks=pytest.mark.spark_since("4.0", "EXCEPT"),
+        ),
     ],
 )
 def test_names_that_differ_in_case(session: Session, tables: None, sql: str) -> None:
@@ -235,7 +250,6 @@ REFUSED = [
     ),
     ("spark.sql.parser.quotedRegexColumnNames", "true", "SELECT b.id {}"),
     ("spark.sql.timestampType", "TIMESTAMP_NTZ", "SELECT b.id {}"),
-    (_LEGACY + "consecutiveStringLiterals.enabled", "true", "SELECT 'a''b' {}"),
     (_LEGACY + "ctePrecedencePolicy", "LEGACY", "WITH x AS (WITH y AS (SELECT 1) SELECT * FROM y) SELECT b.id {}"),
     (_LEGACY + "interval.enabled", "true", "SELECT b.id {}"),
     (_LEGACY + "nullInEmptyListBehavior", "true", "SELECT b.id {} WHERE b.k NOT IN (SELECT 1 WHERE false)"),

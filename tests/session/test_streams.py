@@ -154,7 +154,13 @@ PLAIN = {
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("always", [False, True])
-@pytest.mark.parametrize("name", list(PLAIN))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.spark_since("4.1", "STREAM")] if name == "STREAM" else [])
+        for name in PLAIN
+    ],
+)
 def test_a_plain_statement_over_a_stream_is_sparks(
     spark: SparkSession, streams: DataFrame, name: str, always: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql.types import StructField, StructType
-from sqlext_planner.spark.versions import arrow_table, condition_name, from_arrow_type, to_arrow_schema
+from sqlext_planner.spark.versions import arrow_table, condition_name, from_arrow_type, spark_version, to_arrow_schema
+
+#: What makes a value of a type that came later, or that to_json cannot write before that version.
+_LATER = (((4, 2), r",\s*time'[^']*' \w+"), ((4, 0), r",?\s*parse_json\('[^']*'\) \w+"))
+
+
+def known_types(items: str) -> str:
+    """The items of a select list whose types this Spark has."""
+    for version, item in _LATER:
+        items = re.sub(item, "", items) if spark_version() < version else items
+    return items
 
 
 def complete() -> None:

@@ -61,6 +61,7 @@ def test_inner_names_show_in_no_type(session: Session, name: str) -> None:
     compare(session, text.format("LAST", "ORDER BY c.v"), text.format("LEFT", ""))
 
 
+@pytest.mark.spark_since("4.0", "collations")
 @pytest.mark.parametrize(
     "condition",
     [
@@ -77,6 +78,7 @@ def test_a_key_keeps_its_collation(session: Session, condition: str) -> None:
     compare(session, text.format("LAST", "ORDER BY c.v"), plain)
 
 
+@pytest.mark.spark_since("4.0", "collations")
 def test_values_over_windows_keep_their_collation(session: Session) -> None:
     window = "(PARTITION BY 1 = 1 ORDER BY k {}BETWEEN 1 PRECEDING AND CURRENT ROW)"
     items = (
@@ -88,6 +90,7 @@ def test_values_over_windows_keep_their_collation(session: Session) -> None:
         session.sql(text.format("ROWS_RANGE ").replace(" COLLATE UTF8_BINARY", ""))
 
 
+@pytest.mark.spark_since("4.0", "collations")
 def test_a_scalar_subquery_keeps_its_collation(session: Session) -> None:
     text = (
         "SELECT a.k, (SELECT max(c.v) FROM shown_c c WHERE c.s = a.s COLLATE UTF8_LCASE) AS m "

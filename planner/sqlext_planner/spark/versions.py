@@ -344,6 +344,21 @@ def all_settings(spark: SparkSession) -> Mapping[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
 
 
+def has_times() -> bool:
+    """Whether Spark has the type TIME, and makes it of names of folders. Where there is no PySpark it is taken to."""
+    return importlib.util.find_spec("pyspark") is None or spark_version() >= (4, 1)
+
+
+def has_grouping_sets() -> bool:
+    """Whether DataFrames have grouping sets. Where there is no PySpark they are taken to."""
+    return importlib.util.find_spec("pyspark") is None or spark_version() >= (4, 0)
+
+
+def fixed_settings() -> Mapping[str, str]:
+    """Settings that a version does not have, and what it does as if they were set so."""
+    return {} if spark_version() >= (4, 0) else {"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"}
+
+
 def check_streams() -> None:
     """Raises ConfigurationError where Spark cannot run our operators over streams, nor read STREAM and WATERMARK in
     FROM: up to 4.0."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.config import Config
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.spark.versions import to_arrow_schema
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.analyzer.queries import analyze
@@ -98,7 +98,7 @@ def rows(seed: int, count: int) -> list[tuple[Any, ...]]:
 def tables(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Iterable[SparkCatalog]:
     """Two tables in Parquet files, one whose file Spark reads (a repartitioned view), one without rows."""
     folder = tmp_path_factory.mktemp("interval_exec")
-    schema = to_arrow_schema(StructType.fromDDL(_SCHEMA), timezone="UTC")
+    schema = to_arrow_schema(StructType.fromDDL(_SCHEMA))
     for name, seed, count in (("a", 1, 40), ("b", 2, 55), ("nobody", 3, 0)):
         columns = list(zip(*rows(seed, count), strict=True)) or [()] * len(schema)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

@@ -20,6 +20,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext, execute_ca
 from sqlext_planner.strategies import plan_physical
 
 from tests.operators.last_join import reference
+from tests.spark_versions.older import known_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -234,6 +235,7 @@ def test_several_right_sides_of_different_forms(spark: Spark) -> None:
     assert run(spark, node) == ordered(expected)
 
 
+@pytest.mark.spark_since("4.3", "Spark's own as-of join")
 @pytest.mark.few(2)
 @pytest.mark.parametrize("operator", [">=", ">", "<=", "<"])
 def test_as_of_joins_of_duckdb_and_spark_agree(spark: Spark, operator: str) -> None:
@@ -289,7 +291,11 @@ TYPE_PAIRS = [
     ("interval year", "interval month"),
     ("void", "int"),
     ("struct<a:int>", "struct<a:int>"),
-    ("string collate UTF8_LCASE", "string collate UTF8_LCASE"),
+    pytest.param(
+        "string collate UTF8_LCASE",
+        "string collate UTF8_LCASE",
+        marks=pytest.mark.spark_since("4.0", "collations"),
+    ),
     ("string", "binary"),
 ]
 VALUES = {
@@ -340,8 +346,9 @@ EVERY_TYPE = """
 @pytest.mark.parametrize("settings", FORMS[:4], ids=lambda settings: "-".join(settings.values()))
 def test_every_type_passes_through(spark: Spark, settings: dict[str, str], extra: str) -> None:
     """Also types that cannot go to Python (a list of months): Spark joins such a side."""
-    left = spark.sql(f"select id k, id ts, {EVERY_TYPE}, {extra} from range(4)")
-    right = spark.sql(f"select id % 2 k, id ts, {EVERY_TYPE}, {extra} from range(6)")
+    items = known_types(f"{EVERY_TYPE}, {extra}")
+    left = spark.sql(f"select id k, id ts, {items} from range(4)")
+    right = spark.sql(f"select id % 2 k, id ts, {items} from range(6)")
     node = physical(scan(left, "a"), [scan(right, "b")], [match_of()], **settings)
     config = Config.from_mapping({f"sqlext.{key}": value for key, value in settings.items()})
     result = execute_cached(node, ExecutionContext(spark, config))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.spark_exec import SparkExec
+from sqlext_planner.spark.versions import to_arrow_schema
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def rows(seed: int, count: int) -> list[tuple[Any, ...]]:
 
 def write_tables(spark: Spark, folder: Path) -> None:
     """Views t0 and t2 of Parquet files that pyarrow may read, t1 that Spark reads, and one without rows."""
-    schema = to_arrow_schema(StructType.fromDDL(SCHEMA), timezone="UTC")
+    schema = to_arrow_schema(StructType.fromDDL(SCHEMA))
     for seed, (name, count) in enumerate(TABLES.items()):
         columns = list(zip(*rows(seed, count), strict=True)) or [()] * len(schema)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

@@ -20,6 +20,8 @@ from sqlext_planner.relational.spark_exec import SparkExec, by_spark
 from sqlext_planner.window.execution import WindowUnionExec
 from sqlext_planner.window.nodes import CURRENT_ROW, Bound, WindowCall, WindowFrame, WindowGroup, WindowUnion
 
+from tests.spark_versions.older import known_types
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -158,8 +160,8 @@ PAYLOAD = """
 def test_every_type_passes_through(spark: Spark, zone: str, settings: dict[str, str]) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        frame = spark.sql(f"select id % 2 k, id ts, {PAYLOAD} from range(5)")
-        other = spark.sql(f"select id % 2 k, id ts, {PAYLOAD} from range(3)")
+        frame = spark.sql(f"select id % 2 k, id ts, {known_types(PAYLOAD)} from range(5)")
+        other = spark.sql(f"select id % 2 k, id ts, {known_types(PAYLOAD)} from range(3)")
         node = union_of(scan(frame, "a"), [scan(other, "b")], [call("count")])
         result = execute_cached(
             node,
