@@ -42,6 +42,11 @@ class MultiwayJoin:
             with measured("sort"):
                 self._prepare(tables)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the output."""
+        return self._output.schema
+
     def batches(self, batch_rows: int = 262_144) -> Iterator[pa.RecordBatch]:
         """The joined rows, once, in batches of at most `batch_rows` rows and about 64 MB.
 

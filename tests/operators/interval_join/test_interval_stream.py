@@ -322,12 +322,12 @@ def test_each_of_many_steps_gives_what_it_decides(case: Case, written: bool) -> 
 @given(case=cases(), written=st.booleans())
 @examples(60)
 def test_equal_hashes_are_not_equal_keys(case: Case, written: bool) -> None:
-    real = stream_sides.hash_keys
+    real = stream_sides.row_hashes
     try:
-        stream_sides.hash_keys = lambda columns: real(columns) & np.uint64(1)  # type: ignore[assignment]
+        stream_sides.row_hashes = lambda rows, keys: real(rows, keys) & np.uint64(1)  # type: ignore[assignment]
         check(case, written=written)
     finally:
-        stream_sides.hash_keys = real
+        stream_sides.row_hashes = real
 
 
 #: Periods of the other side that a row may meet, in quarters, so that strict bounds show; and where they end.

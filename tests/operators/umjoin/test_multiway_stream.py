@@ -121,9 +121,7 @@ class Model:
 
     def _is_due(self, have: dict[int, Row]) -> bool:
         for member in self.spec.times.waited:
-            anchor, wait = self.spec.times.anchor(member), self.spec.times.wait(member)
-            assert anchor is not None
-            assert wait is not None
+            anchor, wait = self.spec.times.waits[member]
             time = have[anchor].time
             assert time is not None
             if self.watermark is None or time + wait >= self.watermark:
