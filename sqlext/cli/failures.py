@@ -20,7 +20,7 @@ from sqlext_planner.errors import (
     SqlExtError,
     masked,
 )
-from sqlext_planner.spark.versions import condition_name, message_of, text_places
+from sqlext_planner.spark.versions import as_sparks, condition_name, message_of, text_places
 
 from sqlext.cli.signals import stopped_by
 from sqlext.cli.terminal import visible, width_of
@@ -78,6 +78,7 @@ def placed(error: BaseException, statement: str) -> SqlExtError | None:
     """The error with its place in `statement`; None if it is no mistake that Spark has found, or has no place."""
     from pyspark.errors import PySparkException
 
+    error = as_sparks(error)
     kind = kind_of(error)
     if kind is None or not isinstance(error, PySparkException):
         return None
@@ -178,6 +179,7 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    error = as_sparks(error)
     text = str(error)
     condition = failure_condition(text)
     if isinstance(error, Py4JError) and condition is not None:

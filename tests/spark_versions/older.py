@@ -6,13 +6,18 @@ import re
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql.types import StructField, StructType
-from sqlext_planner.spark.versions import arrow_table, condition_name, from_arrow_type, spark_version, to_arrow_schema
+from sqlext_planner.spark.versions import arrow_table, from_arrow_type, spark_version, to_arrow_schema
 
 #: What makes a value of a type that came later, or that to_json cannot write before that version.
 _LATER = (((4, 2), r",\s*time'[^']*' \w+"), ((4, 0), r",?\s*parse_json\('[^']*'\) \w+"))
+
+
+#: What an error in a task is: PySpark 3.5 has no exception for some.
+TASK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
 
 
 def known_types(items: str) -> str:
@@ -30,7 +35,7 @@ def complete() -> None:
     if not hasattr(StructType, "fromDDL"):
         setattr(StructType, "fromDDL", types._parse_datatype_string)  # noqa: B010
     if not hasattr(PySparkException, "getCondition"):
-        setattr(PySparkException, "getCondition", condition_name)  # noqa: B010
+        setattr(PySparkException, "getCondition", PySparkException.getErrorClass)  # noqa: B010
 
 
 def _of_tables_too(create: Any) -> Any:

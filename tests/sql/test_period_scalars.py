@@ -406,13 +406,17 @@ def test_open_ends_stay_open(session: Session, dtype: str, ends: tuple[str, str,
     """What never ends has no largest day of the calendar as its end, and no length."""
     a, b, c = ends
     none = f"CAST(NULL AS {dtype})"
+
+    def of(start: str, end: str) -> str:
+        return f"named_struct('start', {start}, 'end', {end})"
+
     found = session.sql(
-        f"""SELECT period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {none} OPEN)) <=> struct({c}, {none}) AS both,
-                   period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {b} OPEN)) <=> struct({c}, {b}) AS one,
-                   period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {b})) <=> struct({c}, {b}) AS closed,
-                   period_union(PERIOD({a}, {b}), PERIOD({c}, {none} OPEN)) <=> struct({a}, {none}) AS united,
-                   period_union(PERIOD({a}, {b}), PERIOD({c}, {b} OPEN)) <=> struct({a}, {b}) AS united_closed,
-                   period_gap(PERIOD({a}, {c} OPEN), PERIOD({b}, {none} OPEN)) <=> struct({c}, {b}) AS gap,
+        f"""SELECT period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {none} OPEN)) <=> {of(c, none)} AS both,
+                   period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {b} OPEN)) <=> {of(c, b)} AS one,
+                   period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {b})) <=> {of(c, b)} AS closed,
+                   period_union(PERIOD({a}, {b}), PERIOD({c}, {none} OPEN)) <=> {of(a, none)} AS united,
+                   period_union(PERIOD({a}, {b}), PERIOD({c}, {b} OPEN)) <=> {of(a, b)} AS united_closed,
+                   period_gap(PERIOD({a}, {c} OPEN), PERIOD({b}, {none} OPEN)) <=> {of(c, b)} AS gap,
                    period_length(PERIOD({a}, {none} OPEN)) IS NULL AS endless,
                    period_length(PERIOD({a}, {b} OPEN)) = period_length({a}, {b}) AS length"""
     ).collect()[0]

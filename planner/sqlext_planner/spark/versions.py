@@ -410,6 +410,21 @@ def condition_name(error: PySparkException) -> str | None:
     return error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
 
 
+def as_sparks(error: BaseException) -> BaseException:
+    """PySpark's exception for what a task raised: 3.5 leaves it to its cause in the JVM."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors.exceptions import captured
+
+    convert = getattr(captured, CONVERTING[1], None)
+    java = error.java_exception if isinstance(error, Py4JJavaError) else None
+    while java is not None and convert is not None:
+        found: BaseException = convert(java)
+        if not isinstance(found, captured.UnknownException):
+            return found
+        java = java.getCause()
+    return error
+
+
 def keep_quiet() -> None:
     """PySpark logs every error that it raises as a line of JSON with the Java stack; raising it is enough. 3.5 does not
     log."""

@@ -11,11 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 from sqlext_operators.results.text import FRAME_BYTES
 from sqlext_planner.spark import results
 from sqlext_planner.spark.results import MOST_WAITING, text_stream, write_one_parquet
+
+from tests.spark_versions.older import TASK_ERRORS
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +71,7 @@ def test_an_endless_result_ends_with_its_reader(spark: SparkSession) -> None:
 
 def test_an_error_in_a_task_is_raised(spark: SparkSession) -> None:
     rows = spark.sql("SELECT if(id = 19000, raise_error('stop here'), id) AS x FROM range(0, 20000, 1, 2)")
-    with text_stream(rows, "csv") as pieces, pytest.raises(SparkRuntimeException, match="stop here"):
+    with text_stream(rows, "csv") as pieces, pytest.raises(TASK_ERRORS, match="stop here"):
         list(pieces)
 
 
