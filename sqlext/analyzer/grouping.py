@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.spark.versions import has_grouping_sets
+from sqlext_planner.spark.versions import may_have
 from sqlglot import exp
 
 from sqlext.analyzer.context import LeftToSparkError
@@ -55,7 +55,7 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
         for node in elements:
             keys.add(node)
         return Grouping(tuple(keys.found), None)
-    if not has_grouping_sets():
+    if not may_have("grouping sets"):
         raise LeftToSparkError("grouping sets are left to Spark", span=span_of(group))
     crossed = product(*(_sets(node) for node in elements))
     sets = [tuple(dict.fromkeys(keys.add(node) for part in choice for node in part)) for choice in crossed]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark.versions import has_times
+from sqlext_planner.spark.versions import may_have
 
 from sqlext.catalog.inferred_types import tells_apart
 
@@ -159,7 +159,7 @@ def value_type(text: str) -> str:
         return "timestamp"
     if _day(text) is not None:
         return "date"
-    return "time(6)" if _TIME.fullmatch(plain) and has_times() else "string"
+    return "time(6)" if _TIME.fullmatch(plain) and may_have("times") else "string"
 
 
 def _decimal_digits(text: str) -> int | None:

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from sqlext_operators.errors import MARK
-from sqlext_planner.errors import ConfigurationError, DataError, SqlExtError
+from sqlext_planner.errors import AnalysisError, ConfigurationError, DataError, SqlExtError
 
 from sqlext import Session, stream_settings
 from tests.spark_versions.older import TASK_ERRORS
@@ -174,6 +174,12 @@ def test_other_errors_stay_sparks(spark: SparkSession, session: Session) -> None
     for text in ("stop here", lookalike, f"{MARK} ===="):
         with pytest.raises(TASK_ERRORS, match=re.escape(text)):
             session.sql(f"SELECT raise_error('{text}')").collect()
+
+
+def test_the_text_of_an_error_in_a_plan_is_no_error(session: Session) -> None:
+    """Spark 3.5 shows the plan in what its analysis refuses, and there the errors that tasks may raise."""
+    with pytest.raises(AnalysisError, match="data type mismatch"):
+        session.sql("SELECT array(1) + 1 AS x, period_length(PERIOD(1L, 5L)) AS n").collect()
 
 
 def test_a_full_disk(spark: SparkSession) -> None:

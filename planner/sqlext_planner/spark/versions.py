@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from sqlext_planner.errors import ConfigurationError
 
@@ -344,14 +344,10 @@ def all_settings(spark: SparkSession) -> Mapping[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
 
 
-def has_times() -> bool:
-    """Whether Spark has the type TIME, and makes it of names of folders. Where there is no PySpark it is taken to."""
-    return importlib.util.find_spec("pyspark") is None or spark_version() >= (4, 1)
-
-
-def has_grouping_sets() -> bool:
-    """Whether DataFrames have grouping sets. Where there is no PySpark they are taken to."""
-    return importlib.util.find_spec("pyspark") is None or spark_version() >= (4, 0)
+def may_have(feature: Literal["times", "grouping sets"]) -> bool:
+    """Whether Spark has the type TIME, DataFrames `groupingSets`; so it is taken to be where there is no PySpark."""
+    since = {"times": (4, 1), "grouping sets": (4, 0)}[feature]
+    return importlib.util.find_spec("pyspark") is None or spark_version() >= since
 
 
 def fixed_settings() -> Mapping[str, str]:
