@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -44,12 +45,7 @@ class Draft:
 
 def filled(text: str, value: Callable[[str], str | Expression]) -> tuple[str | Expression, ...]:
     """The parts of a text with values in place of ``{names}``."""
-    first, *rest = text.split("{")
-    found: list[str | Expression] = [first]
-    for part in rest:
-        name, _, after = part.partition("}")
-        found += [value(name), after]
-    return tuple(found)
+    return tuple(value(part) if at % 2 else part for at, part in enumerate(re.split(r"\{(\w+)\}", text)))
 
 
 def sql_of(parts: Iterable[str | Expression]) -> str:

@@ -155,8 +155,9 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
 
 def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scope: Scope) -> Analyzed:
     """The block above FROM."""
-    _refuse_in_where(node.args.get("where"))
-    plan = subquery_plans.filtered(node, plan, ExpressionBuilder(context, scope, env))
+    if node.args.get("where") is not None:
+        _refuse_in_where(node.args["where"])
+        plan = subquery_plans.filtered(node, plan, ExpressionBuilder(context, scope, env))
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
     verdict = block_check.check_block(context, node, env, scope, items, definitions)

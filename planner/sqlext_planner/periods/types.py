@@ -63,7 +63,7 @@ def check_period_types(
     assert common.dtype is not None
     for amount in amounts:
         check_amount(amount, common.dtype)
-    sizes = decimal_shape(common.dtype)
+    sizes = decimal_shape(common.dtype) if empty == "point" else None
     has_next = common.dtype not in FLOATS and (sizes is None or sizes[0] <= _WORD_DIGITS)
     if empty == "point" and not has_next:
         raise AnalysisError(
