@@ -172,9 +172,7 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     return block
 
 
-def _refuse_in_where(where: exp.Where | None) -> None:
-    if where is None:
-        return
+def _refuse_in_where(where: exp.Where) -> None:
     for inner in own_nodes(where.this):
         if isinstance(inner, exp.Window):
             raise mistake(
