@@ -26,6 +26,17 @@ def test_a_newcomer_finds_one_place_for_each_change() -> None:
     assert len({what for what, _ in rows}) == len(rows)
 
 
+def test_a_task_is_found_within_three_files() -> None:
+    rows = re.findall(r"^\| (?!the task|---)(.+?) \| (`.+) \|$", section("Where is ...?"), re.MULTILINE)
+    assert len(rows) >= 10
+    for what, places in rows:
+        files = re.findall(r"`([^`]+)`(?: \(([^)]+)\))?", places)
+        assert 1 <= len(files) <= 3, what
+        for path, names in files:
+            text = (ROOT / path).read_text(encoding="utf-8")
+            assert [name for name in re.findall(r"`(\w+)`", names) if not re.search(rf"\b{name}\b", text)] == [], path
+
+
 def test_the_tree_is_that_of_the_folders() -> None:
     told = set(re.findall(r"^((?:sqlext|planner|operators)/\S+) ", section("Folders"), re.MULTILINE))
     found = {

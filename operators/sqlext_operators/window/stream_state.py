@@ -1,5 +1,9 @@
 """What a window union on streams keeps of each input: rows by time, the newest rows of each key, condensed history; and
 parts of it, the rows of an input between two answers.
+
+Which columns a chunk has is decided where it is written (`_write`, `keep_newest`), and they are named again where it is
+read (`_read`, `_read_from`, `_read_newest`, `_payload`): chunks hold no names. Condensed history is written and read by
+`CondensedHistory` in stream_split.py. The bytes of a chunk are those of exchange/chunks.py.
 """
 
 from __future__ import annotations
