@@ -1,7 +1,4 @@
-"""The places of syntax tree nodes in a statement's text, and errors that know their place.
-
-A parser method marks its node here: those of sqlglot that are named in `_LOCATED` of dialect.py, and our own.
-"""
+"""The places of syntax tree nodes in a statement's text, which the parser marks, and errors that know theirs."""
 
 from __future__ import annotations
 

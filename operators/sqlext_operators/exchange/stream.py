@@ -1,9 +1,8 @@
 """What an operator on streams is to the exchange: it goes from one watermark to the next, with its rows in chunks.
 
-New rows come in through `admitted`, which tells late rows from others (in window joins with early answers a row is late
-when its window is final: `_admitted` in early/stream.py). Both count them in `Progress`, stateful.py makes figures of
-that, and sqlext/streams.py shows these to the user. `check_size` has the most that a bucket may keep: beyond it the
-query fails, with the key that has the most rows.
+New rows come in through `admitted`, which tells late rows from others and counts them in `Progress` (early/stream.py
+has one of its own). `check_size` has the most that a bucket may keep: beyond it the query fails, with the key that has
+the most rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The interval relations: one table, a row each (docs/reference/periods.md, sections 1 to 3).
 
 r = [a, b) is the left period, s = [c, d) the right one. A row gives the relation its words, its function, its SQL for
-scalar use, its join (the windows of `passes.py`) and docs/predicates.md. How the paper's sweep finds its pairs does not
-follow: that is a row of the same name and place in `sweep/transforms.py`. The parser (sqlext/syntax/period_parser.py)
-has to know a first word that is a keyword (`_FIRST_TOKENS`), and its help on WITHIN names the relations that take it.
+scalar use, its join (the windows of `passes.py`) and docs/predicates.md. How the paper's sweep finds its pairs is a row
+of the same name and place in `sweep/transforms.py`.
 """
 
 from __future__ import annotations

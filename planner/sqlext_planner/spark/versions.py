@@ -65,8 +65,7 @@ class Line:
 #: Of Spark itself, from 4.0 on.
 LEAST_JAVA = 17
 #: Measured: 3.5 fails on Java 21 and 4.1 on Java 25 (Arrow does not find the memory of a buffer), 4.0 does not start on
-#: Java 25 (Hadoop asks for a security manager; others have met that since Java 23). What else a new version needs is in
-#: CONTRIBUTING.md.
+#: Java 25 (Hadoop asks for a security manager; others have met that since Java 23).
 LINES = {
     (3, 5): Line("3.5.9", javas=(17,), pythons=(11, 12), no_java=21, no_python=13),
     (4, 0): Line("4.0.5", javas=(17, 21), pythons=(11, 12, 13), no_java=23),

@@ -1,9 +1,5 @@
-"""Which partitioner an exchange gets: the plan whose slowest core is done first, by an estimate.
-
-With it, what EXPLAIN says of each partitioner, chosen or not (`Candidate.line`, `_line`). Why one cannot be taken is
-said where it is refused: `Refused` in partitioners.py, in interval_join/partitioning.py and in interval_join/tiles.py.
-What EXPLAIN says on streams is in stream_placing.py.
-"""
+"""Which partitioner an exchange gets: the plan whose slowest core is done first, by an estimate; and what EXPLAIN says
+of each (`Candidate.line`, `_line`). What it says on streams is in stream_placing.py."""
 
 from __future__ import annotations
 
