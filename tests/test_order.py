@@ -49,6 +49,7 @@ def test_what_is_left_of_the_process(tmp_path: Path) -> None:
     assert len(found) == len(NAMES)
 
 
+@pytest.mark.spark_since("4.0", "session variables")
 def test_what_is_left_of_spark(spark: SparkSession, request: pytest.FixtureRequest) -> None:
     shared = request.config.stash[STARTED]
     other = spark.newSession()

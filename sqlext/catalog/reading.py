@@ -256,9 +256,9 @@ _LAYOUT = "all files of a table must be below folders of the same columns: dt=20
 #: Words of Spark's errors, what they say of a path, and what to do.
 _SPARKS_WORDS = (
     (
-        "AVRO_DATA_SOURCE_NOT_ENABLED",
+        "Failed to find data source: avro",
         "is Avro, and Spark's package for it is missing",
-        "start Spark with spark.jars.packages=org.apache.spark:spark-avro_2.13:{version}",
+        "start Spark with spark.jars.packages=org.apache.spark:spark-avro_{scala}:{version}",
     ),
     ("CONFLICTING_", "has folders of different partition columns", _LAYOUT),
     ("PATH_NOT_FOUND", "does not exist", "check the path"),
@@ -302,7 +302,7 @@ def explained(path: str, text: str, version: str) -> tuple[str, str]:
             return f"'{path}' {what}: {_line(text, pattern)}", help
     for words, what, help in _SPARKS_WORDS:
         if words in text:
-            return f"'{path}' {what}", help.format(version=version)
+            return f"'{path}' {what}", help.format(version=version, scala="2.12" if version[:1] == "3" else "2.13")
     return f"'{path}' cannot be read: {_line(text, re.compile(r'.'))}", "check the files"
 
 

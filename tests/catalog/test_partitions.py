@@ -123,7 +123,12 @@ def test_any_value_has_sparks_type(spark: SparkSession, tmp_path: Path, texts: l
 
 
 KINDS = {"1": "int", "3000000000": "bigint", "1e3": "decimal(4,0)", "12345678901234567890": "decimal(20,0)"}
-KINDS |= {"1.5": "double", "2024-01-01": "date", "2024-01-01 10%3A00%3A00": "timestamp", "10%3A00%3A00": "time(6)"}
+KINDS |= {
+    "1.5": "double",
+    "2024-01-01": "date",
+    "2024-01-01 10%3A00%3A00": "timestamp",
+    "10%3A00%3A00": value_type("10%3A00%3A00"),
+}
 KINDS |= {"x": "string", NULL: "void"}
 
 

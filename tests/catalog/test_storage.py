@@ -197,7 +197,11 @@ def test_avro_json_and_orc_that_cannot_be_read(spark: SparkSession, tmp_path: Pa
     (tmp_path / "b.json").write_text('{"a": 1}\n{"a":\n', encoding="utf-8")
     (tmp_path / "c.orc").write_bytes(b"no ORC")
     for name, message, help in (
-        ("a.avro", "is Avro, and Spark's package for it is missing", f"spark-avro_2.13:{spark.version}"),
+        (
+            "a.avro",
+            "is Avro, and Spark's package for it is missing",
+            f"spark-avro_{'2.12' if spark.version < '4' else '2.13'}:{spark.version}",
+        ),
         ("b.json", "holds a line that is not one JSON object", "one object a line"),
         ("c.orc", "cannot be read", "check the files"),
     ):
@@ -226,6 +230,7 @@ WRITTEN = """SELECT 1Y AS a, 'x' AS c, timestamp'2020-01-01' AS d, timestamp_ntz
   1.5BD AS k, map('k', now()) AS n"""
 
 
+@pytest.mark.spark_since("4.2", "ORC's timestamps with a time zone")
 def test_orc_has_sparks_types(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "one" / "p=2020-01-01").mkdir(parents=True)
     orc.write_table(pa.table(ORC), tmp_path / "one" / "p=2020-01-01" / "x.orc")

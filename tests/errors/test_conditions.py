@@ -291,7 +291,13 @@ def test_a_setting_that_spark_reads_when_it_starts(spark: SparkSession, capsys: 
     check("fixed-setting", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("condition", list(STATEMENTS))
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param(name, marks=[pytest.mark.spark_since("4.2", "its name")] if name == "spark-refused" else [])
+        for name in STATEMENTS
+    ],
+)
 def test_what_spark_finds(condition: str, here: Any, tmp_path: Path) -> None:
     rows = {"id": [1, 2], "user_id": [1, 1], "ts": pa.array([0, 1], pa.timestamp("us", tz="UTC")), "item": ["a", "b"]}
     pq.write_table(pa.table({**rows, "price": [1.0, 2.0]}), tmp_path / "t.parquet")

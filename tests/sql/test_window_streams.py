@@ -208,6 +208,7 @@ def test_the_watermark_of_sparks_clause(session: Session, views: Path, spark: Sp
     drop_views(spark, "plain")
 
 
+@pytest.mark.spark_since("4.1", "streams")
 def test_settings_that_do_not_suit_are_refused_with_the_remedy(session: Session, spark: SparkSession) -> None:
     key = "spark.sql.streaming.stateStore.providerClass"
     before = spark.conf.get(key)

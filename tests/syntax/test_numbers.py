@@ -73,6 +73,7 @@ def _spark_tokens(spark: Any, texts: list[str]) -> list[list[Found]]:
     return [[(a, b, kind if kind in kinds else "other") for a, b, kind in tokens] for tokens in found]
 
 
+@pytest.mark.spark_since("4.0", "names of any letters without quotes")
 def test_tokens_are_those_of_sparks_lexer(spark: Any) -> None:
     rng = random.Random(39)
     texts = ["".join(rng.choices(_PIECES, k=rng.randint(1, 7))) for _ in range(6000)]
