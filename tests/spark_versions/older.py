@@ -35,7 +35,7 @@ def complete() -> None:
     if not hasattr(StructType, "fromDDL"):
         setattr(StructType, "fromDDL", types._parse_datatype_string)  # noqa: B010
     if not hasattr(PySparkException, "getCondition"):
-        setattr(PySparkException, "getCondition", PySparkException.getErrorClass)  # noqa: B010
+        setattr(PySparkException, "getCondition", lambda error: error.getErrorClass())  # noqa: B010
 
 
 def _of_tables_too(create: Any) -> Any:
