@@ -308,8 +308,11 @@ def explained(path: str, text: str, version: str) -> tuple[str, str]:
 
 def _text(error: Exception) -> str:
     """All that is known of an error, causes included."""
-    java = getattr(error, "java_exception", None)
-    return f"{error}\n{java.toString()}" if java is not None else str(error)
+    texts, java = [str(error)], getattr(error, "java_exception", None)
+    while java is not None:
+        texts.append(java.toString())
+        java = java.getCause()
+    return "\n".join(texts)
 
 
 def _meant(scheme: str) -> str:

@@ -475,5 +475,5 @@ def test_closed_dates_of_clock_times(session: Session, kind: str) -> None:
     """Spark compares the clock time itself with a DATE, which must be one that clock times have."""
     rows = f"(VALUES ({kind} '2024-01-05 10:00:00'), (NULL), ({kind} '2025-01-01 10:00:00')) AS v(t)"
     year = "PERIOD(DATE '2024-01-01', DATE '2025-01-01')"
-    text = f"SELECT PERIOD CLOSED (t::date, t::date) OVERLAPS {year} AS x FROM {rows}"
+    text = f"SELECT PERIOD CLOSED (CAST(t AS DATE), CAST(t AS DATE)) OVERLAPS {year} AS x FROM {rows}"
     assert [row.x for row in session.sql(text).collect()] == [True, None, False]

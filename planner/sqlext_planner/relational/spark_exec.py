@@ -137,21 +137,8 @@ def filtered_by_spark(condition: Expression | None, child: PhysicalPlan) -> Phys
 
 #: The nodes of the relational core.
 SPARK_NODES = (
-    Scan,
-    SparkRelation,
-    Values,
-    Filter,
-    Project,
-    Window,
-    Sort,
-    Limit,
-    Distinct,
-    SubqueryAlias,
-    Output,
-    Hint,
-    Join,
-    SetOperation,
-    Aggregate,
+    *(Scan, SparkRelation, Values, Filter, Project, Window, Sort, Limit),
+    *(Distinct, SubqueryAlias, Output, Hint, Join, SetOperation, Aggregate),
 )
 
 
@@ -162,6 +149,8 @@ def frame_of(node: LogicalPlan, frames: Sequence[DataFrame], context: ExecutionC
             return _leaf(node, frames, context)
         case Join() | SetOperation():
             return _joined(node, *frames)
+    if type(node) not in SPARK_NODES:
+        raise InternalError(f"{node.node_name()} has no DataFrame")
     (frame,) = frames
     match node:
         case Filter(condition):
@@ -186,7 +175,7 @@ def frame_of(node: LogicalPlan, frames: Sequence[DataFrame], context: ExecutionC
             return frame.hint(name, *(int(p.text) if isinstance(p, Literal) else spark_column(p) for p in parameters))
         case Aggregate(items=items):
             return without_grouping_columns(_grouped(node, frame).agg(*map(spark_item, items)), _names(node))
-    raise InternalError(f"{node.node_name()} has no DataFrame")
+    raise InternalError(f"{node.node_name()} is not made")
 
 
 def _leaf(node: Scan | SparkRelation | Values, frames: Sequence[DataFrame], context: ExecutionContext) -> DataFrame:
