@@ -204,3 +204,13 @@ def test_one_that_is_no_join_is_refused_by_the_optimizer(term: str) -> None:
 def test_the_error_of_a_name_says_more_than_that_text_cannot_hold_it() -> None:
     with pytest.raises(AnalysisError, match="'nosuch' not found"):
         plan("SELECT a FROM t WHERE a IN (SELECT nosuch FROM s LAST JOIN u ON s.k = u.k)")
+
+
+def test_a_star_inside_a_subquery_is_no_star_of_the_list() -> None:
+    """``(SELECT * FROM one)`` is one value, as an item and as a field of a struct."""
+    query = "(SELECT * FROM (SELECT max(x) AS m FROM s) d)"
+    first, _, last = (column.name for column in plan(f"SELECT a, {query}, b FROM t").output_columns)
+    assert (first, last) == ("a", "b")
+    assert [part.kind for part in found(f"SELECT a, {query}, b FROM t")] == ["scalar"]
+    texts = [plan(f"SELECT struct({text}, a) AS z FROM t") for text in (query, f"({query})")]
+    assert [len(list(subqueries(text))) for text in texts] == [1, 1]

@@ -184,3 +184,9 @@ def test_spans_of_operands_are_exact(expression: str) -> None:
         assert isinstance(operand, (exp.Paren, exp.Subquery))
         span = span_of(operand)
         assert sql[span.start : span.end].strip("( )") == f"({expression})".strip("( )")
+
+
+@pytest.mark.parametrize("relation", ["OVERLAPS", "BEFORE"])
+def test_a_query_of_all_columns_may_be_a_period(relation: str) -> None:
+    """It is no star, after which no relation can follow."""
+    assert parse(f"SELECT 1 FROM t WHERE (SELECT * FROM p) {relation} PERIOD(a, b)").kind == "query"
