@@ -25,7 +25,6 @@ from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_
 from sqlext.analyzer.items import WRAPPERS, unwrapped
 from sqlext.analyzer.types import field_type, infer, is_suffixed
 from sqlext.syntax.calls import is_period_function, is_period_predicate
-from sqlext.syntax.nodes import is_star
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.syntax.sql_settings import string_literal
@@ -370,7 +369,7 @@ class ExpressionBuilder:
         place = 0
         for argument in node.expressions:
             inner = unwrapped(argument)
-            if is_star(inner):
+            if isinstance(inner, (exp.Star, exp.Column)) and inner.is_star:
                 qualifier = tuple(part.name for part in inner.parts[:-1]) if isinstance(inner, exp.Column) else ()
                 place += len(self.scope.star(qualifier))
                 continue

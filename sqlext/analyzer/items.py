@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context, LeftToSparkError, Scope, Visible
 from sqlext.syntax.calls import is_group_call
-from sqlext.syntax.nodes import is_star
 from sqlext.syntax.spans import NoPlaceError, mistake, span_of
 from sqlext.syntax.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
 
@@ -63,7 +62,7 @@ def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Ite
             raise LeftToSparkError("several aliases of one expression are left to Spark", span=span)
         if isinstance(node, exp.Alias):
             items.append(Item(node.alias, node.this, None, span, aliased=True))
-        elif is_star(node):
+        elif isinstance(node, (exp.Star, exp.Column)) and node.is_star:  # not a query that selects one
             items.extend(Item(column.name, None, column, span) for column in _expand(node, scope, span))
         else:
             items.append(Item(_default_name(context, node, scope), node, None, span))

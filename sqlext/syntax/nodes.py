@@ -15,12 +15,6 @@ from sqlglot.generators.spark import SparkGenerator
 
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
 
-
-def is_star(node: object) -> bool:
-    """Whether a node is ``*`` or ``t.*``; to sqlglot's own `is_star` a query that selects one is a star too."""
-    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-
-
 #: The relation of each infix spelling, by its words.
 PHRASES: Mapping[tuple[str, ...], PeriodRelation] = {
     tuple(words.split()): row for row in RELATIONS.values() for words in row.words

@@ -38,7 +38,6 @@ from sqlext.syntax.nodes import (
     PeriodOperand,
     PeriodSource,
     PeriodTable,
-    is_star,
 )
 from sqlext.syntax.spans import PlacedParseError, mark
 
@@ -301,7 +300,9 @@ class PeriodParser(BaseParser):
 def _may_be_period(node: Any) -> bool:
     """Whether a period predicate may begin with this operand, which says its type later. An alias that looks like a
     relation can follow any; no operand follows an alias."""
-    return isinstance(node, exp.Expr) and not is_star(node) and not isinstance(node, (exp.Interval, exp.Predicate))
+    if isinstance(node, (exp.Star, exp.Column)):  # to sqlglot a query that selects a star is a star too
+        return not node.is_star
+    return isinstance(node, exp.Expr) and not isinstance(node, (exp.Interval, exp.Predicate))
 
 
 def _is_written_period(node: Any) -> bool:

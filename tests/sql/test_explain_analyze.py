@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 import random
 import re
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlext_planner
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import UnsupportedError
@@ -113,7 +116,7 @@ def test_only_queries_are_run(session: Session, statement: str) -> None:
 
 
 def test_analyze_table_stays_sparks_command(session: Session) -> None:
-    text = session.sql("EXPLAIN ANALYZE TABLE ea_nowhere COMPUTE STATISTICS").collect()[0][0]
+    text = "\n".join(row[0] for row in session.sql("EXPLAIN ANALYZE TABLE ea_nowhere COMPUTE STATISTICS").collect())
     assert "TABLE_OR_VIEW_NOT_FOUND" in text  # by Spark, of a table that is not there
 
 
@@ -290,8 +293,8 @@ def test_rows_and_parts_of_every_operator_are_measured(spark: SparkSession, file
 
 def operators() -> Iterator[type[PhysicalPlan]]:
     """All classes of physical nodes of ours."""
-    import sqlext_planner.strategies  # noqa: F401 - it knows all of them
-
+    for module in pkgutil.walk_packages(sqlext_planner.__path__, "sqlext_planner."):
+        importlib.import_module(module.name)
     stack = [PhysicalPlan]
     while stack:
         kind = stack.pop()
