@@ -13,7 +13,7 @@ found when the statement runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlext_planner.catalog import Judgement
@@ -133,7 +133,10 @@ def check_block(
     if judgement is None:
         return _NO_ANSWER
     if judgement.refusal is not None:
-        return BlockCheck((), _error(judgement, text, node) if _is_meant(judgement, exact and typed) else None)
+        place = None if judgement.place is None else text.origin(*judgement.place)
+        return BlockCheck(
+            (), _error(judgement, place, context, node) if _is_meant(judgement, exact and typed) else None
+        )
     if len(judgement.columns) != len(items):
         _refuse_generators(items)
         return _NO_ANSWER
@@ -285,12 +288,20 @@ def _is_meant(judgement: Judgement, exact: bool) -> bool:
     return exact or _ABOUT_THE_FORM.match(condition) is not None
 
 
-def _error(judgement: Judgement, text: _SlicedText, node: exp.Select) -> AnalysisError:
-    place = text.origin(*judgement.place) if judgement.place is not None else None
+def refusal(context: Context, text: str, node: exp.Expr) -> AnalysisError | None:
+    """The error that a running Spark has for a block whose text, with other inputs, is `text`."""
+    judgement = context.catalog.judge(text)
+    if judgement is None or judgement.refusal is None:
+        return None
+    words = "" if judgement.place is None else text[slice(*judgement.place)]
+    return _error(judgement, _place_of(words, context, node.walk()), context, node)
+
+
+def _error(judgement: Judgement, place: Span | None, context: Context, node: exp.Expr) -> AnalysisError:
     known = f"Spark's error condition is {judgement.refusal}"
     error = mistake(
         condition_of(judgement.refusal),
-        place or _named_place(judgement.sentence, text.context, node) or span_of(node),
+        place or _named_place(judgement.sentence, context, node) or span_of(node),
         judgement.sentence,
         judgement.help or known,
         notes=(known,) if judgement.help else (),
@@ -299,14 +310,20 @@ def _error(judgement: Judgement, text: _SlicedText, node: exp.Select) -> Analysi
     return error
 
 
-def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | None:
+def _named_place(sentence: str, context: Context, node: exp.Expr) -> Span | None:
     """The place of an expression of the block that Spark's sentence quotes; None if it quotes none."""
     clauses = [*node.expressions, *(node.args[key] for key in ("having", "order", "group") if node.args.get(key))]
-    for words in re.findall(r'"([^"]+)"', sentence):
-        searched = "".join(words.lower().split())
-        for inner in (inner for clause in clauses for inner in clause.walk()):
-            if has_place(inner) and "".join(context.slice(span_of(inner)).lower().split()) == searched:
-                return span_of(inner)
+    nodes = [inner for clause in clauses for inner in clause.walk()]
+    places = (_place_of(words, context, nodes) for words in re.findall(r'"([^"]+)"', sentence))
+    return next((place for place in places if place is not None), None)
+
+
+def _place_of(words: str, context: Context, nodes: Iterable[exp.Expr]) -> Span | None:
+    """The place of the first of the nodes that the user wrote in these words, whatever their case and spaces."""
+    searched = "".join(words.lower().split())
+    for inner in nodes:
+        if has_place(inner) and "".join(context.slice(span_of(inner)).lower().split()) == searched:
+            return span_of(inner)
     return None
 
 

@@ -16,6 +16,7 @@ from sqlext_planner.relational.physical_plan import quoted
 from sqlglot import exp
 
 from sqlext.analyzer import hints, relations, subqueries
+from sqlext.analyzer.block_check import refusal
 from sqlext.analyzer.block_from import planned_from
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
 from sqlext.analyzer.edits import Edit
@@ -82,7 +83,7 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
     text = inputs.text(node, {name: inputs.stand_in(plan) for name, plan in inputs.plans.items()})
     columns = context.catalog.query_columns(text)
     if columns is None:
-        raise unsupported(
+        raise refusal(context, text, node) or unsupported(
             "spark-block",
             cause.span,
             f"{cause.message}, and without a running Spark its columns are unknown",

@@ -9,6 +9,7 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.relational.nodes import SparkRelation
+from sqlext_planner.spark.versions import spark_version
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.run.pipeline import stage
@@ -76,6 +77,8 @@ def test_they_have_the_rows_of_columns_with_these_values(spark: SparkSession, se
         spark.sql(f"SELECT *, {both} FROM VALUES {rows} AS v(id, x, y)").createOrReplaceTempView(f"values_{name}")
     tables = "WITH r AS (SELECT * FROM values_r), s AS (SELECT * FROM values_s) "
     known = [value for value in VALUES if not value.startswith("period_intersect")]
+    if spark_version() < (4, 0):  # which has no ::
+        known = [value for value in known if "::" not in value]
     direct = ", ".join(f"{value} OVERLAPS PERIOD(3, 5) AS c{number}" for number, value in enumerate(known))
     named = ", ".join(f"{value} AS c{number}" for number, value in enumerate(known))
     columns = ", ".join(

@@ -166,6 +166,7 @@ JSON = """{"id": 12345678901234567890, "v": 0.5, "w": 0.12345678901234567890, "n
 """
 
 
+@pytest.mark.spark_since("4.0", "JSON's numbers as they are written")
 def test_numbers_of_json_and_of_folders_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "j.json").write_text(JSON, encoding="utf-8")
     schema = read_files(spark, tmp_path / "j.json").schema.simpleString()

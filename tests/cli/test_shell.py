@@ -101,6 +101,7 @@ def test_files(here: Sqlext, data: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert "note: this is in wrong.sql" in done.stderr
 
 
+@pytest.mark.spark_since("4.1", "STREAM in FROM")
 def test_a_stream_is_refused(here: Sqlext, data: Path) -> None:
     script = "CREATE TABLE ticks (n int) USING parquet;\nSELECT * FROM STREAM ticks;"
     done = here("shell", "--data", data, stdin=f"DROP TABLE IF EXISTS ticks;\n{script}")

@@ -166,7 +166,7 @@ def test_without_ansi_nothing_is_raised(spark: SparkSession, session: Session) -
         assert session.sql(OVERFLOW).collect()[0]["s"] == -2  # as Java adds
         assert session.sql(OVERFLOW.replace("sum(v)", "sum(d)")).collect()[0]["s"] is None
     finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
+        spark.conf.set("spark.sql.ansi.enabled", "true")
 
 
 def test_other_errors_stay_sparks(spark: SparkSession, session: Session) -> None:

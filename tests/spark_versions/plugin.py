@@ -23,6 +23,7 @@ _SPARKS_WARNINGS = (
     ((4, 2), "unclosed <socket:ResourceWarning"),
     ((4, 0), "The distutils package:DeprecationWarning"),
     ((4, 0), "distutils Version classes:DeprecationWarning"),
+    ((4, 0), "is_datetime64tz_dtype is deprecated:DeprecationWarning"),
 )
 
 

@@ -207,6 +207,7 @@ def test_types_that_the_plan_refuses(keys: tuple[Compare, ...]) -> None:
     assert "no common type" in str(ineligible(umjoin("a=t0 b=t1 c=t2", *keys)))
 
 
+@pytest.mark.spark_since("4.0", "collations")
 def test_types_that_only_spark_knows(spark: Spark) -> None:
     """Types unknown to the plan: the real ones do not compare, so Spark joins."""
     spark.sql("SELECT cast(i AS string) AS s, i, id FROM t1").createOrReplaceTempView("texts")
