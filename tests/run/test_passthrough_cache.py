@@ -51,7 +51,7 @@ def test_the_same_query_is_planned_once(session: Counting) -> None:
     assert sorted(first.collect()) == sorted(again.collect()) == [(0, 1), (1, 1), (2, 1)]
 
 
-@pytest.mark.spark_since("4.0", "numbers of queries of WITH that can be told")
+@pytest.mark.spark_since("4.1", "numbers of queries of WITH that can be told")
 def test_a_query_with_names_of_its_own_is_planned_once(session: Counting) -> None:
     """Spark numbers the queries of WITH anew each time."""
     text = "WITH c AS (SELECT k, count(*) AS n FROM cached_t GROUP BY k) SELECT * FROM c a JOIN c b ON a.k = b.k"

@@ -64,7 +64,7 @@ def _both(session: Session, sql: str, settings: Mapping[str, str], **more: Any) 
         assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
 
 
-@pytest.mark.spark_since("4.0", "ANSI mode and some of the settings are not in 3.5")
+@pytest.mark.spark_since("4.1", "some of the settings are not in older ones")
 def test_the_defaults_are_sparks_own(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     defaults = jvm.org.apache.spark.sql.internal.SQLConf()
@@ -122,7 +122,7 @@ def test_a_window_functions_text_is_read_as_spark_reads_it(session: Session, tab
         "SELECT b.id, window_split(b.v, {}) OVER w AS parts FROM texts_of_settings b "
         "WINDOW w AS (PARTITION BY b.id ORDER BY b.id ROWS BETWEEN 0 PRECEDING AND CURRENT ROW)"
     )
-    doubled = "''''" if spark_version() >= (4, 0) else r"'\''"  # before, two quotes end a literal and begin one
+    doubled = "''''" if spark_version() >= (4, 1) else r"'\''"  # before, two quotes end a literal and begin one
     for settings, literal in (({}, doubled), ({}, r"'\''"), ({ESCAPED: "true"}, '"\'"')):
         with _set(session.spark, settings):
             found = {row.id: row.parts for row in session.sql(sql.format(literal)).collect()}
@@ -135,7 +135,7 @@ def test_literals_of_the_text(session: Session, tables: None) -> None:
         _both(session, sql, {ESCAPED: escaped})
 
 
-@pytest.mark.spark_since("4.0", "a quote in a quoted name")
+@pytest.mark.spark_since("4.1", "a quote in a quoted name")
 def test_names_in_double_quotes(session: Session, tables: None) -> None:
     sql = (
         'SELECT "b"."id", "c"."w" + 1 AS "x ""y", \'v\' AS t FROM "texts_of_settings" "b" '

@@ -77,7 +77,7 @@ def test_without_our_syntax_they_are_sparks(text: str) -> None:
     assert parse(text).kind == "spark"
 
 
-@pytest.mark.spark_since("4.0", "variables, paths of variants")
+@pytest.mark.spark_since("4.1", "variables, paths of variants")
 def test_variables_and_paths_have_sparks_values(spark: SparkSession, session: Session) -> None:
     spark.sql(
         "SELECT id, id % 2 AS k, id AS ts, 10 * id AS v, "

@@ -352,7 +352,7 @@ def may_have(feature: Literal["times", "grouping sets"]) -> bool:
 
 def fixed_settings() -> Mapping[str, str]:
     """Settings that a version does not have, and what it does as if they were set so."""
-    return {} if spark_version() >= (4, 0) else {"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"}
+    return {} if spark_version() >= (4, 1) else {"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"}
 
 
 def check_streams() -> None:
