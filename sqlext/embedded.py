@@ -66,23 +66,19 @@ appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n
 # The class whose level Spark compares with the root's, to announce "Setting default log level".
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
-# The exception reaches Python; its Java copy on stderr would only hide the message.
-logger.executor.name = org.apache.spark.executor
-logger.executor.level = off
-logger.scheduler.name = org.apache.spark.scheduler
-logger.scheduler.level = off
-logger.writers.name = org.apache.spark.sql.execution.datasources
-logger.writers.level = off
-logger.tasks.name = org.apache.spark.util.Utils
-logger.tasks.level = off
-# What a task that failed leaves in its Arrow buffers.
-logger.context.name = org.apache.spark.TaskContextImpl
-logger.context.level = off
-logger.arrow.name = org.apache.arrow.memory
-logger.arrow.level = off
-logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
-logger.codegen.level = off
 """
+#: Loggers that are off. The exception reaches Python; its Java copy on stderr would only hide the message. The last
+#: two tell what a task that failed leaves in its Arrow buffers.
+_SILENT = (
+    "spark.executor",
+    "spark.scheduler",
+    "spark.sql.execution.datasources",
+    "spark.util.Utils",
+    "spark.sql.catalyst.expressions.codegen",
+    "spark.TaskContextImpl",
+    "arrow.memory",
+)
+_LOG4J += "".join(f"logger.{at}.name = org.apache.{name}\nlogger.{at}.level = off\n" for at, name in enumerate(_SILENT))
 
 
 @dataclass(frozen=True)

@@ -136,34 +136,21 @@ _OTHER_DISK = "point spark.local.dir (SPARK_LOCAL_DIRS on a cluster) to a folder
 
 
 def _spill_error(folder: str, error: OSError) -> TaskError:
-    code = error.errno
-    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return TaskError(
-            f"the disk of the temporary folder {folder} is full",
-            f"free some space there, or {_OTHER_DISK}",
-            condition="disk-full",
-        )
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return TaskError(
-            f"the temporary folder {folder} is not writable",
-            f"change its permissions, or {_OTHER_DISK}",
-            condition="temporary-folder",
-        )
-    if code in (errno.ENOENT, errno.ENOTDIR):
-        return TaskError(
-            f"the temporary folder {folder} does not exist, or its files were deleted",
-            f"make sure that nothing deletes it while a statement runs, or {_OTHER_DISK}",
-            condition="temporary-folder",
-        )
-    if code in (errno.EMFILE, errno.ENFILE):
-        return TaskError(
-            f"too many files are open to use the temporary folder {folder}",
-            "raise the limit of open files (ulimit -n), or run fewer tasks at a time",
-            condition="too-many-open-files",
-        )
-    reason = os.strerror(code) if code else str(error)
-    return TaskError(
-        f"the temporary folder {folder} cannot be used: {reason}",
-        f"check that disk, or {_OTHER_DISK}",
-        condition="temporary-folder",
-    )
+    place = f"the temporary folder {folder}"
+    condition: TaskCondition = "temporary-folder"
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            what, condition = f"the disk of {place} is full", "disk-full"
+            help = f"free some space there, or {_OTHER_DISK}"
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            what, help = f"{place} is not writable", f"change its permissions, or {_OTHER_DISK}"
+        case errno.ENOENT | errno.ENOTDIR:
+            what = f"{place} does not exist, or its files were deleted"
+            help = f"make sure that nothing deletes it while a statement runs, or {_OTHER_DISK}"
+        case errno.EMFILE | errno.ENFILE:
+            what, condition = f"too many files are open to use {place}", "too-many-open-files"
+            help = "raise the limit of open files (ulimit -n), or run fewer tasks at a time"
+        case code:
+            what = f"{place} cannot be used: {os.strerror(code) if code else error}"
+            help = f"check that disk, or {_OTHER_DISK}"
+    return TaskError(what, help, condition=condition)

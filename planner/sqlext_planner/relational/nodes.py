@@ -109,21 +109,14 @@ def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPla
     return child if condition is None else Filter(condition, child)
 
 
-@dataclass(frozen=True)
-class Project(LogicalPlan):
-    """Computes the SELECT items, row by row."""
+class _SelectItems(LogicalPlan):
+    """A node that gives its items, computed from the child's rows, and nothing else."""
 
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
 
-    def child_needs(self, needed: Set[Column]) -> Needs:
-        return [(self.child, reads(_kept_items(self.items, needed)))]
-
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
         return with_fields(self, items=_kept_items(self.items, needed), child=built(self.child))
-
-    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
-        return replace(self, items=tuple(item.substitute(mapping) for item in self.items))
 
     def __post_init__(self) -> None:
         self.check_unique_output()
@@ -132,6 +125,20 @@ class Project(LogicalPlan):
     def output(self) -> tuple[Field, ...]:
         known = self.child.dtypes
         return tuple(Field(item.column, item.expression.result_type(known)) for item in self.items)
+
+
+@dataclass(frozen=True)
+class Project(_SelectItems):
+    """Computes the SELECT items, row by row."""
+
+    items: tuple[NamedExpr, ...]
+    child: LogicalPlan
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, reads(_kept_items(self.items, needed)))]
+
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        return replace(self, items=tuple(item.substitute(mapping) for item in self.items))
 
     def label(self) -> str:
         return f"Project: {comma(self.items)}"
@@ -184,7 +191,7 @@ class Window(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Aggregate(LogicalPlan):
+class Aggregate(_SelectItems):
     """GROUP BY. `items` may hold any mix of keys and aggregate functions, as Spark's own Aggregate does.
 
     `keys` are the grouping expressions. `grouping_sets` lists, for ROLLUP, CUBE and GROUPING SETS, which keys
@@ -199,20 +206,9 @@ class Aggregate(LogicalPlan):
     def child_needs(self, needed: Set[Column]) -> Needs:
         return [(self.child, reads(_kept_items(self.items, needed)) | reads(self.keys))]
 
-    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
-        return with_fields(self, items=_kept_items(self.items, needed), child=built(self.child))
-
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         keys = tuple(key.substitute(mapping) for key in self.keys)
         return replace(self, keys=keys, items=tuple(item.substitute(mapping) for item in self.items))
-
-    def __post_init__(self) -> None:
-        self.check_unique_output()
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        known = self.child.dtypes
-        return tuple(Field(item.column, item.expression.result_type(known)) for item in self.items)
 
     def label(self) -> str:
         keys = comma(self.keys)
