@@ -51,6 +51,15 @@ def test_values_that_have_left_leave_no_trace(big: float) -> None:
     assert evaluate("avg", pa.array(values), LAST_TWO)[3] == 0.25
 
 
+def test_a_row_between_two_slices_is_added_last() -> None:
+    """The order of before: sums, and where they overflow, stay what they were, from one version to the next."""
+    around = Frame("range", -1, 1, end_following=True, exclude_current_time=True)
+    big = 1.5e308
+    assert evaluate("sum", pa.array([big, big, -big]), around)[1] == big
+    assert evaluate("sum", pa.array([big, -big, big]), around)[1] == math.inf
+    assert evaluate("avg", pa.array([big, big, -big]), around)[1] == big / 3
+
+
 @pytest.mark.parametrize("width", [1, 7, 100, 5000])
 def test_small_sums_after_large_history(width: int) -> None:
     rng = np.random.default_rng(width)

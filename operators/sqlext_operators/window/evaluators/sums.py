@@ -146,7 +146,10 @@ class FloatSum(QueuedStates[_SumQueue]):
     def sums(self, frames: Frames) -> Float64s:
         """float64[m], the sum over each frame."""
         with np.errstate(invalid="ignore", over="ignore"):
-            total, error = self.states(frames)
+            states = self.states(replace(frames, current=None))
+            if frames.current is not None:  # last, as in all versions: another order may overflow, and rounds otherwise
+                self.merge_current(states, frames, frames.current)
+            total, error = states
             # the error term is NaN once an infinity or an overflow has occurred, and means nothing then
             sums: Float64s = np.where(np.isfinite(error), total + error, total)
         return sums
@@ -172,7 +175,8 @@ def _add(states: Float64s, value: Float64s, more: Float64s | float) -> None:
     total, error = states
     s = total + value
     b = s - total
-    error += more + ((total - (s - b)) + (value - b))
+    error += more
+    error += (total - (s - b)) + (value - b)
     total[:] = s
 
 
