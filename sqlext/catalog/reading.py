@@ -263,10 +263,7 @@ _SPARKS_WORDS = (
     ("CONFLICTING_", "has folders of different partition columns", _LAYOUT),
     ("PATH_NOT_FOUND", "does not exist", "check the path"),
     ("FileNotFoundException", "does not exist", "check the path"),
-    *(
-        (words, "holds a line that is not one JSON object", "write one object a line")
-        for words in ("MALFORMED_RECORD", "Malformed records")  # in 3.5 the error has no name
-    ),
+    ("Malformed records are detected", "holds a line that is not one JSON object", "write one object a line"),
     ("UNABLE_TO_INFER_SCHEMA", "holds no columns", "give a folder with data files"),
 )
 

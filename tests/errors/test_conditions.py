@@ -294,7 +294,7 @@ def test_a_setting_that_spark_reads_when_it_starts(spark: SparkSession, capsys: 
 @pytest.mark.parametrize(
     "condition",
     [
-        pytest.param(name, marks=[pytest.mark.spark_since("4.2", "its name")] if name == "spark-refused" else [])
+        pytest.param(name, marks=[pytest.mark.spark_since("4.3", "its name")] if name == "spark-refused" else [])
         for name in STATEMENTS
     ],
 )

@@ -407,22 +407,22 @@ def condition_name(error: PySparkException) -> str | None:
 
 
 def as_sparks(error: BaseException) -> BaseException:
-    """PySpark's exception for what a task raised: 3.5 leaves it to its cause in the JVM. Of an error of a task that has
-    no class of its own that is an UnknownException with the cause's words."""
+    """PySpark's exception for what a task raised, which 3.5 leaves to its cause in the JVM; UnknownException for any
+    other class."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors.exceptions import captured
 
     convert = getattr(captured, CONVERTING[1], None)
     java = error.java_exception if isinstance(error, Py4JJavaError) else None
-    found: BaseException = error
+    sparks: BaseException = error
     is_job = False
     while java is not None and convert is not None:
-        found = convert(java)
-        if not isinstance(found, captured.UnknownException):
-            return found
+        sparks = convert(java)
+        if not isinstance(sparks, captured.UnknownException):
+            return sparks
         is_job = is_job or java.getClass().getName() == "org.apache.spark.SparkException"
         java = java.getCause()
-    return found if is_job else error
+    return sparks if is_job else error
 
 
 def keep_quiet() -> None:
