@@ -20,6 +20,7 @@ from pyspark.sql.functions import expr, window
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.versions import spark_version
 
 from benchmarks.harness.engines import Engines, in_duckdb
 from benchmarks.harness.statements import DuckSql, SessionSql, Statement, answer_of
@@ -45,6 +46,8 @@ STATE_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+#: The newest that this Spark has.
+NEWEST_FORMAT = "4" if spark_version() >= (4, 2) else "3"
 
 ANSWERS = "answers"
 

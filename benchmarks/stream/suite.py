@@ -21,6 +21,7 @@ from benchmarks.stream.cases import make_cases
 from benchmarks.stream.checks import CHECKS
 from benchmarks.stream.contestants import (
     JOIN_FORMAT,
+    NEWEST_FORMAT,
     TABLES,
     FloorStream,
     HashedStream,
@@ -127,9 +128,9 @@ def _contestant(name: str, options: StreamOptions, streams: StreamCases, engines
         "ours-none": (UncompensatedStream, ours_settings(*size)),
         "floor": (FloorStream, usual),
         "floor-spark": (SparkFloorStream, usual),
-        "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+        "spark-join": (JoinStream, {**usual, JOIN_FORMAT: NEWEST_FORMAT}),
         "spark-join-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
-        "spark-chain": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+        "spark-chain": (JoinStream, {**usual, JOIN_FORMAT: NEWEST_FORMAT}),
         "spark-chain-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
     }
     kind, settings = made[name]
