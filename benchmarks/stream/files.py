@@ -135,7 +135,7 @@ def write_merged(
     both = pa.concat_tables(streams)
     columns = {"side": np.repeat(np.arange(len(streams)), [len(stream) for stream in streams])}
     columns |= {name: milliseconds(both, name) if name in TIMES else both[name] for name in both.column_names}
-    table = pa.table(columns).rename_columns({"ts": "ms"}).take(order)
+    table = pa.table({"ms" if name == "ts" else name: values for name, values in columns.items()}).take(order)
     for reader in range(readers):
         part = table.filter(pa.array(np.arange(len(table)) // len(streams) % readers == reader))
         pa_csv.write_csv(part, folder / f"{reader}.csv", pa_csv.WriteOptions(include_header=False))

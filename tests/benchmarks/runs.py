@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def outcome(
 
 def bench(*words: str | Path, code: int = 0) -> tuple[str, str]:
     """Standard output and standard error of `python -m benchmarks`."""
-    found = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "200"})
+    apart: Any = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}  # up to click 8.1
+    found = CliRunner(**apart).invoke(app, list(map(str, words)), env={"COLUMNS": "200"})
     assert found.exit_code == code, found.output
     assert "Traceback" not in found.output
     return found.stdout, found.stderr

@@ -124,7 +124,8 @@ def key_groups(
     are in `order`."""
     import networkx as nx  # 0.1 s that plans without a UMJoin need not pay
 
-    graph = nx.Graph(edges)
+    graph = nx.Graph()
+    graph.add_edges_from(edges)
     graph.add_nodes_from(alone)
     place = {column: n for n, column in enumerate(order)}
     groups = [tuple(sorted(found, key=place.__getitem__)) for found in nx.connected_components(graph)]

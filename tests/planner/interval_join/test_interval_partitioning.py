@@ -170,7 +170,7 @@ def test_pairs_are_work() -> None:
     for side, keys in (("l", ["both", "ours"]), ("r", ["both", "theirs"])):
         rows = skewed(side, count, 1)
         names = pa.array([keys[place % 2] for place in range(count)])
-        sides.append(rows.set_column(1, f"{side}k", names))
+        sides.append(pa.table(rows).set_column(1, f"{side}k", names).combine_chunks().to_batches()[0])
     sample = sample_of(spec, *sides)
     assert sample.matching_share() == pytest.approx(0.5, abs=0.02)
     assert join_demand("inner", sample).pair_cost == pytest.approx(0.05, abs=0.002)
