@@ -88,6 +88,24 @@ def test_no_plan_loads_kernels() -> None:
         assert not {"numba", "pyspark", "py4j"} & loaded
 
 
+def test_what_spark_has_is_known_without_loading_it(tmp_path: Path) -> None:
+    """Grouping sets and times in folders' names depend on Spark's version, which is read from its file."""
+    for name in ("10%3A00%3A00", "11%3A30%3A00"):
+        (tmp_path / "t" / f"at={name}").mkdir(parents=True)
+        (tmp_path / "t" / f"at={name}" / "rows.csv").write_text("k,v\n1,2\n")
+    plan = (
+        "from sqlext_planner.config import Config\nfrom sqlext.catalog.files import FileCatalog\n"
+        f"from sqlext.run.pipeline import stage\nplans = FileCatalog({str(tmp_path)!r})\n"
+        "sql = 'SELECT sum(s) OVER w AS x FROM (SELECT k, max(at) AS at, sum(v) AS s FROM t GROUP BY ROLLUP(k)) '\n"
+        "sql += 'WINDOW w AS (PARTITION BY k ORDER BY s ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)'\n"
+        "assert stage(sql, plans, Config()).physical is not None\n"
+    )
+    assert not {"pyspark", "py4j"} & loaded_after(plan)
+    both = "from sqlext_planner.spark.versions import may_have, spark_version\n"
+    same = "assert may_have('times') == (spark_version() >= (4, 1))\n"
+    loaded_after(f"{both}{same}assert may_have('grouping sets') == (spark_version() >= (4, 0))")
+
+
 @pytest.mark.parametrize(
     "first_use",
     [

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from sqlext_planner.errors import ConfigurationError
@@ -345,9 +346,23 @@ def all_settings(spark: SparkSession) -> Mapping[str, str]:
 
 
 def may_have(feature: Literal["times", "grouping sets"]) -> bool:
-    """Whether Spark has the type TIME, DataFrames `groupingSets`; so it is taken to be where there is no PySpark."""
-    since = {"times": (4, 1), "grouping sets": (4, 0)}[feature]
-    return importlib.util.find_spec("pyspark") is None or spark_version() >= since
+    """Whether Spark has the type TIME, DataFrames `groupingSets`; so it is taken to be where there is no PySpark.
+    Planning asks this, so PySpark is not loaded for it, which takes half a second."""
+    package = importlib.util.find_spec("pyspark")
+    installed = None if package is None else _version_in(tuple(package.submodule_search_locations or ()))
+    return installed is None or installed >= {"times": (4, 1), "grouping sets": (4, 0)}[feature]
+
+
+@cache
+def _version_in(folders: tuple[str, ...]) -> tuple[int, int] | None:
+    """What `spark_version` says of the PySpark in these folders, from the one file that has it; None without it."""
+    file = PathFinder.find_spec("version", folders)
+    if file is None or file.loader is None:
+        return None
+    module = importlib.util.module_from_spec(file)
+    file.loader.exec_module(module)
+    major, minor = str(module.__version__).split(".")[:2]
+    return int(major), int(minor)
 
 
 def fixed_settings() -> Mapping[str, str]:

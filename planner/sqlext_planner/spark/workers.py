@@ -50,7 +50,7 @@ def property_function(
     entry: Callable[[str | None, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], name: str
 ) -> BatchFunction:
     """Like `worker_function`, for an entry point whose first argument is a property of the query
-    (`query_properties`), or None where it has none."""
+    (`RunningQuery.set_property`), or None where it has none."""
     return _running(_loading(entry), lambda context: (context.getLocalProperty(name),))
 
 
