@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.last_join.nodes import LastJoin
 
 from sqlext import Session
 
@@ -73,3 +74,55 @@ def test_brute_force_agrees_with_duckdb(seed: int) -> None:
             for rows in (in_duckdb(group), group.brute_force())
         )
         assert found == expected, group.duckdb_sql()
+
+
+@pytest.mark.spark
+@pytest.mark.spark_since("4.3", "Spark's own as-of join")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_words_are_ours_where_sparks_flag_is_on(spark: SparkSession, session: Session, seed: int) -> None:
+    """Spark's own rows are the same where times are unique; ours are the last of equal times."""
+    group = random_group(random.Random(seed), DATA_SETS)
+    unique = list({(row["c"], row["k"], row["t"]): row for row in group.right}.values())
+    register(spark, group.kind, asof_a=group.left, asof_b=group.right, asof_u=unique)
+    sql = "SELECT a.id, b.id FROM asof_a a {} ASOF JOIN {} b MATCH_CONDITION (a.t {} b.t) ON a.c = b.c AND a.k = b.k"
+    for words in (("LEFT", ">="), ("", "<")):
+        text = sql.format(words[0], "asof_u", words[1])
+        found = bag(session.sql(text).collect())
+        spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+        try:
+            assert bag(spark.sql(text).collect()) == found
+            text = sql.format(words[0], "asof_b", words[1])
+            plan = session.plan(text).optimized
+            assert plan is not None and plan.collect(LastJoin)
+            with_flag = bag(session.sql(text).collect())
+        finally:
+            spark.conf.unset("spark.sql.join.asofJoin.enabled")
+        assert with_flag == bag(session.sql(text).collect())
+
+
+@pytest.mark.spark
+@pytest.mark.every_spark("LAST JOIN")
+def test_stars_names_and_statements_around(spark: SparkSession, session: Session) -> None:
+    left = [{"id": n, "c": 1, "k": n % 2, "s": "", "t": t, "v": n} for n, t in enumerate([1, 5, 3])]
+    right = [{"id": n, "c": 1, "k": 0, "s": "", "t": t, "v": -n} for n, t in enumerate([3, 2, 3, 9])]
+    register(spark, "int", asof_a=left, asof_b=right)
+    used = session.sql("SELECT * FROM asof_a a ASOF LEFT JOIN asof_b b USING (k, t)")
+    assert used.columns == ["k", "t", "id", "c", "s", "v", "id", "c", "s", "v"]
+    assert sorted(row[2:3] + row[6:7] for row in map(tuple, used.collect())) == [(0, None), (1, None), (2, 2)]
+    session.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW asof_view AS WITH q AS "
+        "(SELECT a.id, b.t FROM asof_a a ASOF JOIN asof_b b MATCH_CONDITION (b.t - 1 >= a.t)) SELECT * FROM q"
+    )
+    assert bag(session.sql("SELECT * FROM asof_view UNION ALL SELECT * FROM asof_view").collect()) == sorted(
+        ["(0, 2)", "(1, 9)", "(2, 9)"] * 2
+    )
+    window = session.sql(
+        "SELECT a.id, count(b.id) OVER w AS n FROM asof_a a ASOF JOIN asof_b b MATCH_CONDITION (a.t >= b.t) "
+        "WINDOW w AS (PARTITION BY a.c ORDER BY a.t ROWS_RANGE BETWEEN 9 PRECEDING AND CURRENT ROW)"
+    )
+    assert bag(window.collect()) == ["(1, 2)", "(2, 1)"]
+    nested = (
+        "SELECT id FROM asof_a WHERE id IN (SELECT a.id FROM asof_a a ASOF JOIN asof_b b ON a.k = b.k AND a.t > b.t)"
+    )
+    assert bag(session.sql(nested).collect()) == ["(2,)"]
+    spark.catalog.dropTempView("asof_view")
