@@ -93,7 +93,8 @@ def test_the_words_are_ours_where_sparks_flag_is_on(spark: SparkSession, session
             assert bag(spark.sql(text).collect()) == found
             text = sql.format(words[0], "asof_b", words[1])
             plan = session.plan(text).optimized
-            assert plan is not None and plan.collect(LastJoin)
+            assert plan is not None
+            assert plan.collect(LastJoin)
             with_flag = bag(session.sql(text).collect())
         finally:
             spark.conf.unset("spark.sql.join.asofJoin.enabled")

@@ -42,7 +42,7 @@ STATEMENTS = {
         "ASOF LEFT JOIN c_t c ON a.k = c.k AND a.ts < c.ts AND a.ts + INTERVAL 4 SECONDS >= c.ts"
     ),
     "ASOF below a window": (
-        "SELECT a.k, a.ts, sum(b.v) OVER w AS s FROM a{0} a ASOF JOIN b_t b MATCH_CONDITION (a.ts >= b.ts) ON a.k = b.k "
+        "SELECT a.k, a.ts, sum(b.v) OVER w AS s FROM a{0} a ASOF JOIN b_t b ON a.k = b.k AND a.ts >= b.ts "
         "WINDOW w AS (PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)"
     ),
 }
