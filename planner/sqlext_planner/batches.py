@@ -33,11 +33,7 @@ BATCHES = (
     Batch("Decorrelate", 30, (decorrelate_in, decorrelate_exists, decorrelate_scalar)),
     # Adjacent nodes of one kind become one node, so that the patterns of later rules match however the
     # text was nested.
-    Batch(
-        "Normalize",
-        30,
-        (merge_alias_into_project, merge_filters, merge_projects, remove_no_op_project),
-    ),
+    Batch("Normalize", 30, (merge_alias_into_project, merge_filters, merge_projects, remove_no_op_project)),
     # Before windows merge: a filter between two window unions has to get out of the way, and a filter that
     # reaches the sources makes the exchange smaller. 30 rounds: one for each level of nested subqueries. Conditions are
     # normalised before they move term by term, and again where a term has got the text of a column.

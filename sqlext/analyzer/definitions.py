@@ -10,16 +10,7 @@ from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.expressions.types import ORDER_TYPES, WINDOW_ORDER_TYPES
 from sqlext_planner.relational.nodes import SortKey
-from sqlext_planner.window.nodes import (
-    CURRENT_ROW,
-    MICROSECONDS,
-    ONES,
-    Bound,
-    Direction,
-    Ticks,
-    WindowFrame,
-    ticks_of,
-)
+from sqlext_planner.window.nodes import CURRENT_ROW, MICROSECONDS, ONES, Bound, Direction, Ticks, WindowFrame, ticks_of
 from sqlglot import exp
 
 from sqlext.analyzer import call_forms

@@ -67,9 +67,7 @@ def _estimator(clause: EmitClause, *, rows: bool) -> str:
     usable = row_estimators() if rows else stream_estimators()
     if name not in estimator_docs():
         raise _mistake(
-            node,
-            f"there is no estimator '{node.name}'",
-            did_you_mean(name, usable, f"use one of {', '.join(usable)}"),
+            node, f"there is no estimator '{node.name}'", did_you_mean(name, usable, f"use one of {', '.join(usable)}")
         )
     if name not in usable and rows:
         raise unsupported(

@@ -259,9 +259,7 @@ def _plain(column: pa.Array, dtype: npt.DTypeLike | None) -> npt.NDArray[np.int6
     return values[column.offset : column.offset + len(column)]
 
 
-def _byte_parts(
-    column: pa.Array,
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+def _byte_parts(column: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """(data, offsets, valid) of a string or binary column."""
     if pa.types.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())

@@ -72,11 +72,7 @@ def _counts(place: int, window: Window) -> Iterator[Call]:
 
 
 def final_rows(
-    batch: pa.RecordBatch,
-    payload: Sequence[str],
-    calls: Sequence[RowCall],
-    bounds: Sequence[Sequence[str]],
-    phase: str,
+    batch: pa.RecordBatch, payload: Sequence[str], calls: Sequence[RowCall], bounds: Sequence[Sequence[str]], phase: str
 ) -> pa.RecordBatch:
     """Rows with their exact values, which are their own bounds."""
     columns = {name: batch.column(name) for name in payload}

@@ -18,14 +18,7 @@ from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.held import block_maxima, fill_held_pairs
-from sqlext_operators.interval_join.matches import (
-    Buffers,
-    CodedProbes,
-    WindowSlices,
-    shift_of,
-    strictness,
-    values_used,
-)
+from sqlext_operators.interval_join.matches import Buffers, CodedProbes, WindowSlices, shift_of, strictness, values_used
 from sqlext_operators.interval_join.passes import Pass, Side, other_side
 from sqlext_operators.interval_join.rows import Sorted
 from sqlext_operators.interval_join.spec import IntervalJoinSpec

@@ -216,10 +216,7 @@ class Versions:
         return self.state.rows() - (0 if self.gone is None else self.gone.count(chunks))
 
     def _part(
-        self,
-        parts: pa.RecordBatch,
-        alive: Callable[[Int64s], Bools] | None,
-        mark: Callable[[Int64s], Bools],
+        self, parts: pa.RecordBatch, alive: Callable[[Int64s], Bools] | None, mark: Callable[[Int64s], Bools]
     ) -> PreparedRows:
         held = HeldRows(
             self._terms.join({self._side} if self.is_open else set()), self._side, parts, self._held_searches

@@ -209,10 +209,7 @@ class CandidateOutput(IntervalOutput):
 
     def pairs(self, left: pa.RecordBatch, left_rows: Rows, right: pa.RecordBatch, right_rows: Rows) -> pa.RecordBatch:
         columns: list[pa.Array] = []
-        given: tuple[tuple[Side, pa.RecordBatch, Rows], ...] = (
-            ("left", left, left_rows),
-            ("right", right, right_rows),
-        )
+        given: tuple[tuple[Side, pa.RecordBatch, Rows], ...] = (("left", left, left_rows), ("right", right, right_rows))
         for side, rows, places in given:
             needed = self._columns[side].names if self._spec.pairs else self._spec.side(side).tested
             indices = pa.array(places)

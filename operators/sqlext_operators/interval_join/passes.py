@@ -134,11 +134,7 @@ def _selectivity(item: Pass) -> tuple[bool, bool, int, bool]:
 
 
 def _window(
-    side: Side,
-    probe: str,
-    conditions: Sequence[Condition],
-    left: tuple[str, str] | None,
-    right: tuple[str, str] | None,
+    side: Side, probe: str, conditions: Sequence[Condition], left: tuple[str, str] | None, right: tuple[str, str] | None
 ) -> Pass | None:
     """The pass over one probe value; None where it is not bounded on both sides."""
     item = _best_effort(side, probe, conditions, left, right)
@@ -146,11 +142,7 @@ def _window(
 
 
 def _best_effort(
-    side: Side,
-    probe: str,
-    conditions: Sequence[Condition],
-    left: tuple[str, str] | None,
-    right: tuple[str, str] | None,
+    side: Side, probe: str, conditions: Sequence[Condition], left: tuple[str, str] | None, right: tuple[str, str] | None
 ) -> Pass:
     known = consequences(conditions, left, right)
     on_probe = [item for item in known if probe == (item.right if side == "left" else item.left)]

@@ -100,11 +100,7 @@ class IntervalJoinProcessor:
         return (buffers, *((buffers.window, buffers.probe) if window == "left" else (buffers.probe, buffers.window)))
 
     def _tested(
-        self,
-        matches: PassMatches,
-        window: Side,
-        sides: dict[Side, CodedRows],
-        counts: dict[Side, Int64s | None],
+        self, matches: PassMatches, window: Side, sides: dict[Side, CodedRows], counts: dict[Side, Int64s | None]
     ) -> Iterator[pa.RecordBatch]:
         """The pairs for which the residual is true, counted and output; only as many as decide the rows where no pair
         is output."""

@@ -150,9 +150,7 @@ def _plain_cells(column: pa.Array) -> pa.Array | None:
     if kinds.is_floating(kind):
         text = column.cast(pa.large_string())
         return pc.if_else(
-            pc.match_substring_regex(text, _WHOLE),
-            pc.binary_join_element_wise(text, _scalar(".0"), _scalar("")),
-            text,
+            pc.match_substring_regex(text, _WHOLE), pc.binary_join_element_wise(text, _scalar(".0"), _scalar("")), text
         )
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
         return time_texts(column)

@@ -131,10 +131,7 @@ class UMJoinOutput:
         return max(1, min(most, _OUTPUT_BYTES // max(1, width)))
 
     def batch(
-        self,
-        payloads: Sequence[pa.RecordBatch],
-        rows: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int64],
+        self, payloads: Sequence[pa.RecordBatch], rows: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]
     ) -> pa.RecordBatch:
         """Row rows[i, k] of payloads[i], for each k; negative ones are NULLs. With `count`, the counts as well."""
         with measured("output"):

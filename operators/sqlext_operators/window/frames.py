@@ -153,12 +153,7 @@ def is_unbounded(frame: Frame) -> bool:
 
 
 def compute_bounds(
-    frame: Frame,
-    candidates: Candidates,
-    rows: FromRows,
-    fresh: Bools,
-    open_end: tuple[int, int] | None,
-    ahead: int = 0,
+    frame: Frame, candidates: Candidates, rows: FromRows, fresh: Bools, open_end: tuple[int, int] | None, ahead: int = 0
 ) -> FrameBounds:
     """The frames of `rows`, as far as `candidates` show them.
 

@@ -127,9 +127,7 @@ class WindowStream:
 def _with_position(operator: WindowOperatorSpec) -> WindowOperatorSpec:
     payload = (*operator.window.payload, POSITION)
     return replace(
-        operator,
-        sequence=replace(operator.sequence, payload=payload),
-        window=replace(operator.window, payload=payload),
+        operator, sequence=replace(operator.sequence, payload=payload), window=replace(operator.window, payload=payload)
     )
 
 

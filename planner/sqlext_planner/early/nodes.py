@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from sqlext_planner.errors import InternalError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
 from sqlext_planner.expressions.arithmetic import INTEGERS
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.typed import FunctionCall
@@ -39,11 +39,7 @@ class Emission:
 
     def parts(self) -> dict[str, str]:
         """What the state of a stream depends on, by names that a user knows."""
-        return {
-            "delay": f"{self.delay / 1e6:g}s",
-            "estimator": self.estimator,
-            "confidence": f"{self.confidence:g}",
-        }
+        return {"delay": f"{self.delay / 1e6:g}s", "estimator": self.estimator, "confidence": f"{self.confidence:g}"}
 
 
 def value_type_error(function: str, kind: str, span: Span | None) -> UnsupportedError:
@@ -53,6 +49,16 @@ def value_type_error(function: str, kind: str, span: Span | None) -> Unsupported
         condition="early-answer",
         span=span,
         help="cast the value to double or bigint",
+    )
+
+
+def late_answer_error(emission: Emission, message: str) -> AnalysisError:
+    """The error for an answer that would come when its window or row is final."""
+    return AnalysisError(
+        message,
+        condition="early-answer-options",
+        span=emission.delay_span,
+        help="give a shorter DELAY, or leave EMIT AFTER out",
     )
 
 

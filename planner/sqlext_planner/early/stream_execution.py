@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, value_type_error
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, late_answer_error, value_type_error
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
 from sqlext_planner.exchange.driver import Shipment
@@ -138,12 +138,10 @@ class EarlyAggregateExec(StreamExec, NodeExec):
         known = [1_000 * delay for delay in delays if delay is not None]
         final = self.node.length + max(known, default=0) + chain.delay
         if len(known) == len(delays) and self.node.emission.delay >= final:
-            raise AnalysisError(
+            raise late_answer_error(
+                self.node.emission,
                 f"an early answer {self.node.emission.delay / 1e6:g}s after the start of a window is too late: "
                 f"windows of {self.node.length / 1e6:g}s are final {final / 1e6:g}s after their start",
-                condition="early-answer-options",
-                span=self.node.emission.delay_span,
-                help="give a shorter DELAY, or leave EMIT AFTER out",
             )
 
     def _keys(self, frames: Sequence[DataFrame]) -> list[list[Expression]]:

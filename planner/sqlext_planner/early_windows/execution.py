@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlext_planner.early.nodes import Bounds, EarlyWindows, value_type_error
+from sqlext_planner.early.nodes import Bounds, EarlyWindows, late_answer_error, value_type_error
 from sqlext_planner.early.stream_execution import bound_fields
-from sqlext_planner.errors import AnalysisError, InternalError, UnsupportedError
+from sqlext_planner.errors import InternalError, UnsupportedError
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.relational.logical_plan import Field
@@ -49,10 +49,15 @@ class EarlyWindowsExec(WindowStreamExec):
         from sqlext_operators.window.reach import reach_of
 
         self._check_values(inputs)
-        delays = self._watermark_delays(inputs)
-        ahead = reach_of(windows.operator.window).ahead
-        if delays:
-            self._check_delay(ahead + max(delays) + chain.delay)
+        found = [watermarks(frame.schema).get(str(inputs.spec.order)) for frame in inputs.frames]
+        delays = [1_000 * delay for delay in found if delay is not None] if None not in found else []
+        final = reach_of(windows.operator.window).ahead + max(delays, default=0) + chain.delay
+        if delays and self.early.emission.delay >= final:
+            raise late_answer_error(
+                self.early.emission,
+                f"an early answer {shown(self.early.emission.delay)} after a row is too late: rows are final "
+                f"{shown(final)} after their time",
+            )
         fields = [*result]
         for call in self._in_order():
             fields += bound_fields(call.bounds)
@@ -70,10 +75,7 @@ class EarlyWindowsExec(WindowStreamExec):
 
     def parts(self, inputs: WindowInputs, *, ansi: bool) -> dict[str, str]:
         """What the state depends on besides the columns."""
-        return super().parts(inputs, ansi=ansi) | {
-            "operator": "early answers of windows",
-            **self.early.emission.parts(),
-        }
+        return super().parts(inputs, ansi=ansi) | {"operator": "early answers of windows"} | self.early.emission.parts()
 
     def _in_order(self) -> list[Bounds]:
         """The bounds in the order of the calls of all windows."""
@@ -87,22 +89,6 @@ class EarlyWindowsExec(WindowStreamExec):
                 kind = types[shipped.args[0]] if shipped.args else "bigint"
                 if call.function != "count" and kind not in (*INTEGERS, *FLOATS):
                     raise value_type_error(call.function, kind, call.span)
-
-    def _watermark_delays(self, inputs: WindowInputs) -> list[int]:
-        """The delays of the inputs' watermarks in microseconds; none if one is not known."""
-        order = str(inputs.spec.order)
-        found = [watermarks(frame.schema).get(order) for frame in inputs.frames]
-        return [1_000 * delay for delay in found if delay is not None] if None not in found else []
-
-    def _check_delay(self, final: int) -> None:
-        if self.early.emission.delay >= final:
-            raise AnalysisError(
-                f"an early answer {shown(self.early.emission.delay)} after a row is too late: rows are final "
-                f"{shown(final)} after their time",
-                condition="early-answer-options",
-                span=self.early.emission.delay_span,
-                help="give a shorter DELAY, or leave EMIT AFTER out",
-            )
 
 
 def check_windows(node: EarlyWindows, union: WindowUnion) -> None:

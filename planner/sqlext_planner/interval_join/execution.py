@@ -22,13 +22,7 @@ from sqlext_planner.interval_join.choice import TASK_BYTES, IntervalJoinStrategy
 from sqlext_planner.interval_join.inputs import TypedJoin, residual_line, with_row
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.partitioning import Routing
-from sqlext_planner.relational.physical_plan import (
-    ExecutionContext,
-    NodeExec,
-    execute_cached,
-    quoted,
-    spark_column,
-)
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted, spark_column
 from sqlext_planner.relational.spark_exec import SPARK_JOINS
 from sqlext_planner.spark.session import cores
 from sqlext_planner.spark.tables import over_sources

@@ -164,13 +164,7 @@ def _right_side(right: LastJoinSide, typed: TypedMatch, left_wire: WireColumns) 
     # AND TRUE makes Spark check that a condition of one term is a boolean.
     condition = left_wire.name(And((*terms.left_only, Literal("TRUE")))) if terms.left_only else None
     side = RightSide(
-        keys,
-        match.null_safe,
-        tuple(right.frame.columns),
-        order,
-        match.descending,
-        tuple(comparisons),
-        condition,
+        keys, match.null_safe, tuple(right.frame.columns), order, match.descending, tuple(comparisons), condition
     )
     rows = right.frame
     for kept in terms.right_only:

@@ -161,10 +161,7 @@ _MOST_DAYS = 10**6
 
 
 def shifted(
-    expression: Expression,
-    other: Expression,
-    columns: Mapping[Column, str | None],
-    others: Mapping[Column, str | None],
+    expression: Expression, other: Expression, columns: Mapping[Column, str | None], others: Mapping[Column, str | None]
 ) -> tuple[Expression, int, Amount | None]:
     """`expression` as (column, 1 or -1, what is added or subtracted); (itself, 1, None) where it is not split.
 

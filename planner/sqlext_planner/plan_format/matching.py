@@ -87,10 +87,7 @@ class _Pairs:
         self.after[id(left)], self.before[id(right)] = right, left
 
     def add_equal(
-        self,
-        left: list[LogicalPlan],
-        right: list[LogicalPlan],
-        key: Callable[[LogicalPlan], Hashable | None],
+        self, left: list[LogicalPlan], right: list[LogicalPlan], key: Callable[[LogicalPlan], Hashable | None]
     ) -> None:
         """Pairs of one class with equal keys, in their order; None matches nothing."""
         waiting: dict[Hashable, list[LogicalPlan]] = {}

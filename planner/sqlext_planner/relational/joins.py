@@ -9,12 +9,7 @@ from typing import Literal, NamedTuple
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts, reads_only
-from sqlext_planner.relational.logical_plan import (
-    Field,
-    LogicalPlan,
-    Passed,
-    comma,
-)
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, Passed, comma
 from sqlext_planner.relational.nodes import filtered
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]

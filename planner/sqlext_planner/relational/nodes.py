@@ -17,16 +17,7 @@ from sqlext_planner.expressions.nodes import (
     is_generator,
     is_movable,
 )
-from sqlext_planner.relational.logical_plan import (
-    Built,
-    Field,
-    LogicalPlan,
-    Needs,
-    Passed,
-    comma,
-    reads,
-    with_fields,
-)
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, reads, with_fields
 
 SetKind = Literal["union", "intersect", "except"]
 

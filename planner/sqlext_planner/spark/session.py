@@ -11,12 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.spark.versions import (
-    all_settings,
-    check_pyspark,
-    pyspark_version,
-    to_arrow_type,
-)
+from sqlext_planner.spark.versions import all_settings, check_pyspark, pyspark_version, to_arrow_type
 
 if TYPE_CHECKING:
     from subprocess import Popen

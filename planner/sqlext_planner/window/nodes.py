@@ -13,16 +13,7 @@ from sqlext_operators.window.spec import Call, Frame, Scalar
 from sqlext_planner.errors import AnalysisError, InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, is_exact, reads_only
 from sqlext_planner.relational.joins import PartitionerHint, holds
-from sqlext_planner.relational.logical_plan import (
-    Built,
-    Field,
-    LogicalPlan,
-    Needs,
-    Passed,
-    comma,
-    reads,
-    with_fields,
-)
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, reads, with_fields
 from sqlext_planner.relational.nodes import SortKey, by_position, exactly, filtered
 from sqlext_planner.tree import Clause
 

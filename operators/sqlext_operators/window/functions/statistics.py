@@ -248,16 +248,8 @@ def _rows() -> Iterator[WindowFunction]:
     yield _pair("regr_intercept", "intercept", f"Where the line of regr_slope meets x = 0. {equal}")
     yield _pair("regr_r2", "r2", f"Square of the correlation of x and y; 1 if all y are equal. {equal}")
     for name, fourth, what in (
-        (
-            "skewness",
-            False,
-            "Skewness: the mean third power of the distance from the mean, in units of",
-        ),
-        (
-            "kurtosis",
-            True,
-            "Excess kurtosis: the mean fourth power of the distance from the mean, less 3, in units of",
-        ),
+        ("skewness", False, "Skewness: the mean third power of the distance from the mean, in units of"),
+        ("kurtosis", True, "Excess kurtosis: the mean fourth power of the distance from the mean, less 3, in units of"),
     ):
         yield WindowFunction(
             name,

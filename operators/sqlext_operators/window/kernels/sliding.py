@@ -62,13 +62,7 @@ def sliding_min(
 
 @jit
 def sliding_or(
-    values: Int64s,
-    lo: Int64s,
-    hi: Int64s,
-    fresh: Bools,
-    cursor: Int64s,
-    suffix: Int64s,
-    out: Int64s,
+    values: Int64s, lo: Int64s, hi: Int64s, fresh: Bools, cursor: Int64s, suffix: Int64s, out: Int64s
 ) -> None:
     """out[i] = the OR of values[lo[i]:hi[i]], 0 for an empty slice.
 

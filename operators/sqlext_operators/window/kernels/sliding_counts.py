@@ -397,12 +397,7 @@ def sliding_ranks(
 
 @jit
 def _clear_tree(
-    codes: Int64s,
-    counted: Int64s,
-    permanent: Int64s,
-    permanent_counts: Int64s,
-    tree: Int64s,
-    cursor: Int64s,
+    codes: Int64s, counted: Int64s, permanent: Int64s, permanent_counts: Int64s, tree: Int64s, cursor: Int64s
 ) -> None:
     """Remove all values."""
     for edge in (0, 2):

@@ -122,14 +122,7 @@ def _store(states: Float64s, k: int, state: State) -> None:
 
 @jit
 def fold_forward(
-    kind: int,
-    rate: float,
-    values: Float64s,
-    low: Float64s,
-    usable: Bools,
-    start: int,
-    end: int,
-    states: Float64s,
+    kind: int, rate: float, values: Float64s, low: Float64s, usable: Bools, start: int, end: int, states: Float64s
 ) -> None:
     """Merge the usable values of [start, end) into states[0]."""
     state = _load(states, 0)

@@ -85,11 +85,7 @@ class PartitioningChoice:
 
 
 def choose(
-    loads: Loads,
-    demand: Demand,
-    partitions: int,
-    cores: int,
-    partitioners: Mapping[str, Partitioner] = PARTITIONERS,
+    loads: Loads, demand: Demand, partitions: int, cores: int, partitioners: Mapping[str, Partitioner] = PARTITIONERS
 ) -> PartitioningChoice:
     """The cheapest plan of all partitioners, of which the first is the plain hash; it, if none saves a tenth of its
     time.
