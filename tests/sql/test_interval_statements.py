@@ -150,6 +150,21 @@ def test_an_empty_period_as_a_point(join: str, spark: SparkSession, oracle: Orac
 
 
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT ANTI JOIN"])
+@pytest.mark.parametrize("text", ["r.k = s.k OR r.v < s.v", "r.k = 1 OR r.v < s.v", "r.v < s.v OR s.k = 2 OR r.k = 1"])
+def test_a_point_beside_or(kind: str, text: str, spark: SparkSession, oracle: Oracle) -> None:
+    """Rows with a NULL in a term of the OR have an alternative of their own; its periods are points too."""
+    session = with_empty(spark, "point")
+    r_end, s_end = (f"CASE WHEN {t}.int_ts = {t}.int_te THEN {t}.int_te + 1 ELSE {t}.int_te END" for t in "rs")
+    valid = f"r.int_ts <= r.int_te AND s.int_ts <= s.int_te AND ({text})"
+    columns = "r.id, s.id AS o" if kind == "JOIN" else "r.id"
+    rows = "(SELECT id, CASE WHEN k < 3 THEN k END AS k, CASE WHEN v > 2 THEN v END AS v, int_ts, int_te FROM {})"
+    query = f"SELECT {columns} FROM {rows.format('st_r')} r {kind} {rows.format('st_s')} s ON "
+    for word, condition in (("SUCCEEDS", f"{s_end} <= r.int_ts"), ("PRECEDES", f"{r_end} <= s.int_ts")):
+        got = ours(session, f"{query}PERIOD(r.int_ts, r.int_te) {word} PERIOD(s.int_ts, s.int_te) AND ({text})")
+        assert got == oracle(f"{query.replace('LEFT ANTI', 'ANTI')}{condition} AND {valid}")
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT ANTI JOIN"])
 def test_an_empty_period_as_an_error(kind: str, spark: SparkSession, session: Session, oracle: Oracle) -> None:
     strict = with_empty(spark, "error")
     sql = f"SELECT r.id FROM {{}} r {kind} {{}} s ON {OVERLAP}"

@@ -7,7 +7,7 @@ is a guard: it goes into the values of that side, which are NULL for rows that h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -169,28 +169,33 @@ def _not_true(term: Term) -> list[list[Term]]:
 
 
 def finished(
-    alternatives: Sequence[Alternative], value: Callable[[Side, Expression], str]
+    alternatives: Sequence[Alternative], value: Callable[[Side, Expression], str], moving: Set[str]
 ) -> list[tuple[Condition, ...]]:
     """The conditions of each alternative, between values that are NULL where its guards are not true; `value` returns
-    the name of a value of a side."""
-    return [_guarded(item, value) for item in alternatives]
+    the name of a value of a side. The values `moving` are ends of periods that may be one instant: they get no guard,
+    because a value made of one would not move."""
+    return [_guarded(item, value, moving) for item in alternatives]
 
 
-def _guarded(item: Alternative, value: Callable[[Side, Expression], str]) -> tuple[Condition, ...]:
+def _guarded(item: Alternative, value: Callable[[Side, Expression], str], moving: Set[str]) -> tuple[Condition, ...]:
     sides: tuple[Side, Side] = ("left", "right")
-    guards = {side: conjunction(item.guarded(side)) for side in sides}
-    if not item.conditions:  # all pairs of the rows that the guards leave: the same value for each
-        if guards["left"] is None and guards["right"] is None:
-            return ()
-        one = Constant("0", dtype="int")
-        left, right = (value(side, one if (when := guards[side]) is None else case(when, one)) for side in sides)
-        return (Condition(left, "<=", right),)
     names: dict[str, str] = {}
-    for side, own in zip(sides, (item.conditions[0].left, item.conditions[0].right), strict=True):
-        when = guards[side]
-        if when is not None:
-            names[getattr(item.conditions[0].condition, side)] = value(side, case(when, own))
-    return tuple(
+    rest: dict[Side, Expression] = {}
+    for side in sides:
+        when = conjunction(item.guarded(side))
+        own = (getattr(compared.condition, side) for compared in item.conditions)
+        place = next((i for i, name in enumerate(own) if name not in moving), None)
+        if when is not None and place is not None:
+            compared = item.conditions[place]
+            names[getattr(compared.condition, side)] = value(side, case(when, getattr(compared, side)))
+        elif when is not None:
+            rest[side] = when
+    conditions = tuple(
         replace(one, left=names.get(one.left, one.left), right=names.get(one.right, one.right))
         for one in (compared.condition for compared in item.conditions)
     )
+    if not rest:
+        return conditions
+    one = Constant("0", dtype="int")  # the same value for all rows that the guards leave
+    left, right = (value(side, case(rest[side], one) if side in rest else one) for side in sides)
+    return (*conditions, Condition(left, "<=", right))

@@ -135,7 +135,8 @@ class _TermReader:
             self.terms.rare = [item.is_rare for item in self.found]
             if self.terms.bounds_windows or not self._either(term):
                 self.terms.residual.append(term)
-        self.terms.alternatives = finished(self.found, self._value)
+        moving = {name for (_, _, point), name in self.names.items() if point}
+        self.terms.alternatives = finished(self.found, self._value, moving)
         self.terms.rare = [item.is_rare for item in self.found]
 
     def _either(self, term: Or) -> bool:
