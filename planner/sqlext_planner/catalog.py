@@ -81,6 +81,10 @@ class Catalog(Protocol):
     def cores(self) -> int:
         """How many tasks a query runs at a time, at least one. Called only where a plan depends on it."""
 
+    def stream_obstacle(self) -> str | None:
+        """Why Spark's version or settings do not suit the state of our operators over streams; None if they do, or
+        where no Spark is at hand. Called only where a plan depends on it."""
+
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""
 

@@ -183,6 +183,14 @@ class Config:
         _MOST_ROWS,
     )
 
+    streams: str = _setting(
+        "streams",
+        "auto",
+        "Who runs plain SQL over streams, which Spark could run too (docs/streams.md). auto: the operators of sqlext "
+        "where they keep less state; ours: wherever they can; spark: Spark, unless a hint or sqlext.umjoin.strategy "
+        "asks for an operator.",
+        "auto|ours|spark",
+    )
     stream_late: str = _setting(
         "stream.late",
         "drop",

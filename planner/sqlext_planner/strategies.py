@@ -39,6 +39,8 @@ class Planner:
     catalog: Catalog | None = None
     #: The choice for a multi-way join together with the aggregate above it, by id(join).
     decided: dict[int, tuple[UMJoin, StrategyChoice]] = field(default_factory=dict)
+    #: The whole plan.
+    root: LogicalPlan | None = None
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
@@ -336,7 +338,7 @@ def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = N
     `catalog` says which files a scanned table has; without it scans read through Spark.
     Raises InternalError for a node that no strategy knows.
     """
-    return Planner(config, catalog).later(plan)
+    return Planner(config, catalog, root=plan).later(plan)
 
 
 def contains_extension(physical: PhysicalPlan) -> list[str]:

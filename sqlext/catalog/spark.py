@@ -18,9 +18,9 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.physical_plan import quoted, sentences
 from sqlext_planner.spark.plans import estimated_bytes
-from sqlext_planner.spark.streams import watermarks
+from sqlext_planner.spark.streams import check_settings, watermarks
 from sqlext_planner.spark.tables import KnownView, TemporaryViews, quoted_name
-from sqlext_planner.spark.versions import condition_name, text_places
+from sqlext_planner.spark.versions import check_streams, condition_name, text_places
 
 from sqlext.catalog.columnar import file_sample, file_statistics
 from sqlext.catalog.files import format_at_hand, table_info
@@ -198,6 +198,15 @@ class SparkCatalog:
             return max(1, int(self._spark.sparkContext.defaultParallelism))
         except PySparkException:
             return os.cpu_count() or 1
+
+    def stream_obstacle(self) -> str | None:
+        """What is wrong with the session's settings, or Spark's version."""
+        try:
+            check_streams()
+            check_settings(self._spark)
+        except ConfigurationError as error:
+            return error.message
+        return None
 
     def tables(self) -> tuple[str, ...]:
         """Views and tables of the current database: only the first `_LISTED` names, without opening a table."""

@@ -35,7 +35,7 @@ def test_every_setting_is_documented() -> None:
     ("settings", "message", "help"),
     [
         ({"sqlext.planner.alwayslowr": "true"}, "unknown setting", "did you mean 'sqlext.planner.alwaysLower'"),
-        ({"sqlext.x": "1"}, "unknown setting", "known settings: "),
+        ({"sqlext.zzzzzzzzzzzzzzzzzzzz": "1"}, "unknown setting", "known settings: "),
         ({"sqlext.planner.alwaysLower": "yes"}, "has the value 'yes'", "true or false"),
         ({"sqlext.exchange.maxPieceRows": "0"}, "has the value '0'", "a whole number >= 1"),
         ({"sqlext.exchange.maxPieceRows": "-5"}, "has the value '-5'", "a whole number >= 1"),

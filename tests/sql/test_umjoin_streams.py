@@ -273,11 +273,79 @@ def test_two_watermarks_on_an_input_are_refused(session: Session, spark: SparkSe
     spark.catalog.dropTempView("twice")
 
 
-def test_without_a_hint_the_joins_are_sparks(session: Session) -> None:
-    sql = STATEMENTS["shared key"].format("")
+@pytest.mark.parametrize("name", ["shared key", "a condition besides", "near in time", "with a table"])
+def test_the_operator_is_chosen(session: Session, spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Without a hint; names, types and rows are Spark's."""
+    sql = STATEMENTS[name].format("")
+    assert "UMJoinStreamExec" in explained(session, sql)
+    frame = session.sql(sql)
+    assert [(item.name, item.dataType) for item in frame.schema] == [
+        (item.name, item.dataType) for item in spark.sql(sql).schema
+    ]
+    assert streamed(frame, tmp_path) == sorted_rows(spark.sql(STATEMENTS[name].format("_t")))
+
+
+def explained(session: Session, sql: str) -> str:
     (plan,) = session.sql("EXPLAIN " + sql).first() or ("",)
-    assert "TransformWithState" not in plan
-    assert "UMJoinStreamExec" not in plan
+    return str(plan)
+
+
+def test_sparks_joins_stay_where_the_settings_say_so(session: Session, spark: SparkSession) -> None:
+    sql = STATEMENTS["shared key"].format("")
+    for setting in ({"sqlext.streams": "spark"}, {"sqlext.umjoin.strategy": "cascade"}):
+        with stream_conf(spark, **setting):
+            assert "as the setting says" in explained(session, sql)
+            assert "UMJoinStreamExec" not in explained(session, sql)
+    changed = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+    with stream_conf(spark, **{changed: "false"}):
+        plan = explained(session, sql)
+        assert "UMJoinStreamExec" not in plan
+        assert f"Spark is not set up for it: it needs {changed}=true" in plan
+        assert session.sql(sql).isStreaming
+
+
+def test_rows_without_a_time_count_where_no_condition_compares_it(
+    session: Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    for number, name in enumerate("efg"):
+        rows = [(*row[:1], None, *row[2:]) if i % 3 == 0 else row for i, row in enumerate(arrivals(number, 20))]
+        write_files(tmp_path / name, rows, 2)
+        register(spark, name, tmp_path / name)
+    sql = "SELECT e.ts, f.ts AS t2, g.v FROM e{0} e JOIN f{0} f ON e.k = f.k JOIN g{0} g ON g.k = f.k"
+    assert "UMJoinStreamExec" in explained(session, sql.format(""))
+    found = streamed(session.sql(sql.format("")), tmp_path / "work")
+    assert any(row[0] is None for row in found)
+    assert found == sorted_rows(spark.sql(sql.format("_t")))
+    drop_views(spark, *"efg")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "writer"), [("cascade", "Spark's joins of streams"), ("operator", "an operator of sqlext")]
+)
+def test_a_checkpoint_goes_on_with_what_wrote_it(
+    session: Session, spark: SparkSession, tmp_path: Path, strategy: str, writer: str
+) -> None:
+    """Another choice is refused, with the setting that goes on; no hint, a hint and the setting are one choice."""
+    for number, name in enumerate("efg"):
+        write_batches(tmp_path / name, [arrivals(number, 20)])
+        register(spark, name, tmp_path / name)
+    sql = "SELECT e.ts, f.v AS t2, g.v FROM e{0} e JOIN f{0} f ON e.k = f.k JOIN g{0} g ON g.k = f.k"
+    with stream_conf(spark, **{"sqlext.umjoin.strategy": strategy}):
+        streamed(session.sql(sql.format("")), tmp_path / "work")
+    for number, name in enumerate("efg"):
+        write_batches(tmp_path / name, [arrivals(number + 7, 20)], first=1)
+        register(spark, name, tmp_path / name)
+    other = "cascade" if strategy == "operator" else "operator"
+    with stream_conf(spark, **{"sqlext.umjoin.strategy": other}):
+        query = started(session.sql(sql.format("")), tmp_path / "work")
+        with pytest.raises(SqlExtError, match=f"the checkpoint was written by {writer}") as caught:
+            query.awaitTermination()
+    assert caught.value.condition == "checkpoint-mismatch"
+    assert f"SET sqlext.umjoin.strategy = {strategy} goes on with it" in str(caught.value)
+    with stream_conf(spark, **{"sqlext.umjoin.strategy": "auto" if strategy == "operator" else "cascade"}):
+        found = streamed(session.sql(sql.format("")), tmp_path / "work")
+    assert found
+    drop_views(spark, *"efg")
 
 
 @pytest.mark.slow

@@ -109,19 +109,28 @@ class Admitted:
 
 
 def admitted(
-    batches: Sequence[pa.RecordBatch], order: str, watermark: int | None, progress: Progress, *, fails: bool
+    batches: Sequence[pa.RecordBatch],
+    order: str,
+    watermark: int | None,
+    progress: Progress,
+    *,
+    fails: bool,
+    timed: bool = True,
 ) -> Admitted:
     """The rows of an input (one batch at least) with a time in the column `order` that is not below `watermark`, the
     one of the step before. Counts the rows. Raises RowError for others if `fails` is set. Copies (`placed.COPY`) are
-    neither counted nor among the others: their owners tell of them."""
+    neither counted nor among the others: their owners tell of them. Where nothing reads the times (not `timed`), a row
+    without one counts as one that has just come."""
     batch = batches[0] if len(batches) == 1 else whole(batches[0].schema, batches)
     times = order_values(batch.column(order))
-    own = owned_rows(batch)
+    owned = owned_rows(batch)
     timeless = times == NULL_ORDER
+    if not timed:
+        times, timeless = np.where(timeless, watermark or 0, times), np.zeros_like(timeless)
     late = ~timeless & (times < watermark) if watermark is not None else np.zeros_like(timeless)
     rows = np.flatnonzero(~(timeless | late))
-    split = Admitted(batch, rows, times[rows], np.flatnonzero(late & own), np.flatnonzero(timeless & own))
-    progress.rows += int(np.count_nonzero(own))
+    split = Admitted(batch, rows, times[rows], np.flatnonzero(late & owned), np.flatnonzero(timeless & owned))
+    progress.rows += int(np.count_nonzero(owned))
     progress.late += len(split.late)
     progress.timeless += len(split.timeless)
     if fails and (len(split.late) or len(split.timeless)):

@@ -126,9 +126,10 @@ class MultiwayStream:
         return tuple(range(len(dict.fromkeys(self._spec.join.inputs[kind].keys))))
 
     def _inputs(self, store: ChunkStore) -> list[InputState]:
-        spec = self._spec
+        spec, times = self._spec, self._spec.times
+        timed = {tag for bound in times.bounds for tag in (bound.earlier, bound.later)}
         return [
-            InputState(tag, item, schema, spec.times.columns[tag], spec.times.retention[tag], store)
+            InputState(tag, item, schema, times.columns[tag], times.retention[tag], store, timed=tag in timed)
             for tag, (item, schema) in enumerate(zip(spec.join.inputs, spec.schemas, strict=True))
         ]
 

@@ -142,7 +142,7 @@ class InputState:
     """The rows of the input number `tag`, in chunks of this kind.
 
     `schema` has the columns of the input on the wire, `time` is the one with the event time. Rows are kept until the
-    watermark is more than `retention` after their time; None: for ever.
+    watermark is more than `retention` after their time; None: for ever. Nothing compares the times if not `timed`.
     """
 
     def __init__(
@@ -153,9 +153,12 @@ class InputState:
         time: str | None,
         retention: int | None,
         store: ChunkStore,
+        *,
+        timed: bool = True,
     ) -> None:
         self.item = item
         self.time = time
+        self._timed = timed
         names = dict.fromkeys([*item.keys, *item.payload, *([time] if time is not None else [])])
         self.schema = pa.schema([schema.field(name) for name in names])
         self._tag = tag
@@ -169,7 +172,8 @@ class InputState:
         return self._store.chunks(self._tag)
 
     def admitted(self, batches: Sequence[pa.RecordBatch], progress: Progress, *, fails: bool) -> Fresh | None:
-        """The new rows without late ones and without those that have a NULL key; None if there are none."""
+        """The new rows without late ones and without those that have a NULL key, or no time that a condition
+        compares; None if there are none."""
         if not batches:
             return None
         if self.time is None:
@@ -177,7 +181,7 @@ class InputState:
             progress.rows += int(np.count_nonzero(owned_rows(batch)))
             rows, times = np.arange(batch.num_rows), np.zeros(batch.num_rows, np.int64)
         else:
-            found = admitted(batches, self.time, self._store.watermark, progress, fails=fails)
+            found = admitted(batches, self.time, self._store.watermark, progress, fails=fails, timed=self._timed)
             batch, rows, times = found.batch, found.rows, found.times
         batch = batch.select(self.schema.names)
         without = null_keys([batch.column(name) for name in self.item.keys], (False,) * len(self.item.keys))
@@ -227,7 +231,9 @@ class InputState:
 
     def times(self, batch: pa.RecordBatch) -> Int64s:
         """The times of rows."""
-        return np.zeros(batch.num_rows, np.int64) if self.time is None else order_values(batch.column(self.time))
+        if self.time is None or not self._timed:
+            return np.zeros(batch.num_rows, np.int64)
+        return order_values(batch.column(self.time))
 
     def next_time(self, start: int) -> int | None:
         """The least time of an old row that is not below `start`."""

@@ -334,3 +334,24 @@ def check_settings(spark: SparkSession) -> None:
         condition="stream-settings",
         help="before the statement run: for key, value in sqlext.stream_settings().items(): spark.conf.set(key, value)",
     )
+
+
+def other_join_error(text: str) -> ConfigurationError | None:
+    """The error about a checkpoint of Spark's joins of streams that our operator cannot go on with, or the other way
+    round, in the text of Spark's exception; None for any other text."""
+    if "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA" not in text:
+        return None
+    written, _, running = text.partition("in current batch")
+    is_join = ["symmetricHashJoin" in part for part in (written, running)]
+    is_ours = ["transformWithStateInPySpark" in part for part in (written, running)]
+    if is_join[0] and is_ours[1] and not is_join[1]:
+        before, now, setting = "Spark's joins of streams", "one operator of sqlext computes its joins", "cascade"
+    elif is_ours[0] and is_join[1] and not is_join[0]:
+        before, now, setting = "an operator of sqlext", "Spark joins its streams two at a time", "operator"
+    else:
+        return None
+    return ConfigurationError(
+        f"the checkpoint was written by {before}, and now {now}",
+        condition="checkpoint-mismatch",
+        help=f"SET sqlext.umjoin.strategy = {setting} goes on with it; or start with a new checkpoint location",
+    )

@@ -16,6 +16,7 @@ from sqlext_operators.conditions import TaskCondition
 from sqlext_planner import __version__
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, UnsupportedError, page
 from sqlext_planner.spark.session import REMOTE_BYTES, java_version
+from sqlext_planner.spark.streams import other_join_error
 from sqlext_planner.spark.versions import CONVERTING, checkpoint_error, java_error, worker_spark
 
 if TYPE_CHECKING:
@@ -366,7 +367,7 @@ def task_error(error: BaseException) -> SqlExtError | None:
     text = str(error)
     word = re.search(re.escape(MARK) + r" ([A-Za-z0-9+/=]+)", text)
     if word is None:
-        return worker_error(text) or checkpoint_error(text)
+        return worker_error(text) or checkpoint_error(text) or other_join_error(text)
     try:
         found = json.loads(base64.b64decode(word[1], validate=True))
         place = found["place"]

@@ -29,7 +29,15 @@ from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operato
 from sqlext_planner.umjoin.execute.stream_execution import endless
 from sqlext_planner.umjoin.factorised.plan import counted, factorise
 from sqlext_planner.umjoin.nodes import UMJoin, UMJoinGroup, class_type
-from sqlext_planner.umjoin.streams import StreamParts, refusal, stream_parts, stream_plan, stream_times
+from sqlext_planner.umjoin.streams import (
+    StreamParts,
+    kept_inputs,
+    other_rows,
+    refusal,
+    stream_parts,
+    stream_plan,
+    stream_times,
+)
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
@@ -291,6 +299,8 @@ class JoinPlanner(Protocol):
     catalog: Catalog | None
     #: The choice for a join together with the aggregate above it, by id.
     decided: dict[int, tuple[UMJoin, StrategyChoice]]
+    #: The whole plan.
+    root: LogicalPlan | None
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of a node."""
@@ -315,22 +325,39 @@ def plan_umjoin(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
 
 
 def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
-    """The physical plan of a node over streams: our operator where a hint or the setting asks for it.
+    """The physical plan of a node over streams: our operator where a hint or a setting asks for it, or where it keeps
+    less than Spark's joins.
 
     Raises UnsupportedError for a hint that cannot be followed.
     """
     inputs = [planner.later(child) for child in node.inputs]
-    wanted = node.asked is not None or planner.config.umjoin_strategy == "operator"
-    parts = stream_parts(node) if wanted else "nothing asks for one operator"
+    parts, why = _stream_choice(node, planner)
     if not isinstance(parts, str):
         placing = umjoin_placing(parts, planner.config, node.partitioner)
-        why = "as the hint says" if node.asked else "operator, as the setting says"
         return stream_plan(node, parts, inputs, why, placing)
     error = refusal(node)
     if error is not None:
         raise error
-    why = f"Spark's joins of streams; {parts}"
-    return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=why)
+    return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=f"Spark's joins of streams; {parts}")
+
+
+def _stream_choice(node: UMJoin, planner: JoinPlanner) -> tuple[StreamParts | str, str]:
+    """What our operator computes, or why it does not; and why it does."""
+    config = planner.config
+    if node.asked is not None:
+        return stream_parts(node), "as the hint says"
+    if config.umjoin_strategy == "operator":
+        return stream_parts(node), "operator, as the setting says"
+    if config.umjoin_strategy == "cascade" or config.streams == "spark":
+        return "as the setting says", ""
+    parts = stream_parts(node)
+    if isinstance(parts, str):
+        return parts, ""
+    obstacle = other_rows(node, parts, planner.root) or (planner.catalog and planner.catalog.stream_obstacle())
+    if obstacle:
+        return obstacle, ""
+    keeps = kept_inputs(parts)
+    return (parts if config.streams == "ours" or keeps.pays else str(keeps)), f"operator: {keeps}"
 
 
 def plan_aggregate(node: Aggregate, planner: JoinPlanner) -> PhysicalPlan | None:

@@ -13,9 +13,20 @@ from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts, reads_only
 from sqlext_planner.periods.types import distance
-from sqlext_planner.relational.logical_plan import Field, relation_name
+from sqlext_planner.relational.joins import Join
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, relation_name
+from sqlext_planner.relational.nodes import (
+    Filter,
+    Hint,
+    Output,
+    Project,
+    Scan,
+    SetOperation,
+    SparkRelation,
+    SubqueryAlias,
+)
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.streams import stream_spans
+from sqlext_planner.relational.streams import event_times, stream_spans
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
@@ -165,6 +176,100 @@ def _bounds(term: Expression, types: Mapping[Column, str | None]) -> list[Column
     most = second[2] - first[1] - (1 if "=" not in term.op else 0)
     slack = (second[2] - second[1] + first[2] - first[1]) // 2
     return [ColumnBound(earlier=second[0], later=first[0], most=most, slack=slack, span=term.span)]
+
+
+def other_rows(node: UMJoin, parts: StreamParts, root: LogicalPlan | None) -> str | None:
+    """Why a statement that Spark can run would not be the same with our operator: its rows, when they come, or what may
+    read them. None if nothing but its figures is another."""
+    if root is not None and not any(item is node for item in _emitted(root)):
+        return "what reads its rows keeps state in Spark, and needs their event time, which ends at our operator"
+    core = parts.core
+    for child in core.inputs:
+        if not _is_plain(child):
+            return f"{relation_name(child)} is not a stream alone: other operators keep state for it"
+        if any(item.dtype is None for item in child.output):
+            return f"the types of {relation_name(child)} are known to Spark alone"
+    times = frozenset(column for child in core.inputs for column in event_times(child))
+    known = [bound for bound in parts.bounds if {bound.earlier, bound.later} <= times]
+    if stream_times(core, parts.bounds).deciding:
+        return "its rows would wait until the watermark has passed all matches of LEFT, SEMI and ANTI JOIN"
+    lonely = next(iter(stream_times(core, known).apart(UMJoinSplit.of(core).layout.classes)), None)
+    return None if lonely is None else apart(relation_name(core.inputs[lonely]))
+
+
+def _emitted(root: LogicalPlan) -> Iterator[LogicalPlan]:
+    """The nodes whose rows come out as they are made: what is above them keeps nothing."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        streams = [child for child in node.children if child.is_streaming]
+        adds_tables = isinstance(node, (Join, UMJoin)) and len(streams) == 1
+        is_union = isinstance(node, SetOperation) and node.kind == "union" and node.all
+        if adds_tables or is_union or isinstance(node, _ROW_BY_ROW):
+            stack += streams
+
+
+def _is_plain(plan: LogicalPlan) -> bool:
+    """Whether a stream comes from its source row by row."""
+    while isinstance(plan, _ROW_BY_ROW):
+        (plan,) = plan.children
+    return isinstance(plan, (Scan, SparkRelation))
+
+
+_ROW_BY_ROW = (Output, Project, Filter, SubqueryAlias, Hint)
+
+
+#: How many tasks the rows of inputs without a shared key are spread over, for the comparison.
+_CELLS = 8
+
+
+@dataclass(frozen=True)
+class KeptInputs:
+    """What the operator and Spark's joins, two at a time, keep: `inputs` of the join, each in `copies` places on the
+    average in the operator, and in Spark the results of all joins but the last. Spark `refuses` a join whose input has
+    two event times."""
+
+    inputs: int
+    copies: float
+    refuses: bool
+
+    @property
+    def pays(self) -> bool:
+        """Whether the operator keeps no more, or Spark joins nothing."""
+        return self.refuses or self.inputs * self.copies <= self.inputs + self._results
+
+    @property
+    def _results(self) -> int:
+        return self.inputs - 2
+
+    def __str__(self) -> str:
+        copied = "once" if self.copies == 1 else f"{self.copies:.3g} times each, since they share no key"
+        theirs = f" and the results of {self._results} join{'s' if self._results > 1 else ''}" if self._results else ""
+        if self.refuses:
+            theirs += ", and refuse them: the result of a join has two event times"
+        return f"the operator keeps its {self.inputs} inputs {copied}, Spark's joins keep them once{theirs}"
+
+
+def kept_inputs(parts: StreamParts) -> KeptInputs:
+    """What a join over streams keeps, by the operator and by Spark."""
+    layout = UMJoinSplit.of(parts.core).layout
+    inputs = len(parts.core.inputs)
+    copies = 1.0
+    if not layout.shared:
+        from sqlext_planner.umjoin.execute.exchanged import choose_shares, moved
+
+        shares = choose_shares([1.0] * inputs, layout.classes, layout.count, _CELLS)
+        copies = moved([1.0] * inputs, layout.classes, shares) / inputs
+    return KeptInputs(inputs, copies, any(_has_two_times(parts.core, end) for end in range(2, inputs)))
+
+
+def _has_two_times(core: UMJoin, end: int) -> bool:
+    """Whether the join of the first `end` inputs passes on more than one event time."""
+    joined = frozenset(column for child in core.inputs[:end] for column in child.output_columns)
+    read = {column for term in conjuncts(core.condition) if not term.references <= joined for column in term.references}
+    times = {column for child in core.inputs[:end] for column in event_times(child)}
+    return len(times & (read | set(core.payload or ()))) > 1
 
 
 def stream_plan(

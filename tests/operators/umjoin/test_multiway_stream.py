@@ -67,7 +67,8 @@ class Model:
     def add(self, rows: Sequence[Row], watermark: int | None) -> None:
         for row in rows:
             timed = self.spec.times.columns[row.tag] is not None
-            if timed and row.time is None:
+            is_compared = any(row.tag in (bound.earlier, bound.later) for bound in self.spec.times.bounds)
+            if timed and is_compared and row.time is None:
                 self.timeless += 1
             elif timed and self.watermark is not None and row.time is not None and row.time < self.watermark:
                 self.late += 1
