@@ -3,15 +3,17 @@ refuses at the hint."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
+from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.umjoin.execute.stream_execution import UMJoinStreamExec
 
 from sqlext.catalog.dictionary import DictCatalog
-from sqlext.run.pipeline import stage
+from sqlext.run.pipeline import StagedPlan, stage
 
 COLUMNS = {"k": "int", "ts": "timestamp", "v": "bigint", "s": "string"}
 CATALOG = DictCatalog(dict.fromkeys("abcd", COLUMNS), streams=("a", "b", "c", "d"))
@@ -99,3 +101,100 @@ def test_a_name_that_is_in_a_subquery_alone_is_told() -> None:
     sql = f"SELECT /*+ UMJOIN(a, b, c) */ a.k FROM a JOIN b ON {KEYS[0]} WHERE EXISTS (SELECT 1 FROM c WHERE {KEYS[1]})"
     with pytest.raises(SqlExtError, match="'c' in the hint UMJOIN is not a relation of this FROM"):
         stage(sql, CATALOG, Config(), lenient=True)
+
+
+class Marked(DictCatalog):
+    """Streams a, b, c, d with a watermark on ts, and a table t."""
+
+    def __init__(self, obstacle: str | None = None) -> None:
+        super().__init__(dict.fromkeys("abcdt", COLUMNS), streams=tuple("abcd"))
+        self._obstacle = obstacle
+
+    def table(self, name: str) -> TableInfo | None:
+        info = super().table(name)
+        return info if info is None or name == "t" else replace(info, watermark=("ts", 5_000))
+
+    def stream_obstacle(self) -> str | None:  # type: ignore[override]
+        return self._obstacle
+
+
+def planned(sql: str, config: Config | None = None, obstacle: str | None = None) -> StagedPlan:
+    return stage(sql, Marked(obstacle), config or Config(), lenient=True)
+
+
+SHARED = "FROM a JOIN b ON a.k = b.k JOIN c ON c.k = b.k"
+ONCE = "the operator keeps its {} inputs once, Spark's joins keep them once and the results of {}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        (f"SELECT a.v {SHARED}", ONCE.format(3, "1 join")),
+        (f"SELECT a.v {SHARED} JOIN d ON d.k = a.k WHERE a.v > b.v", ONCE.format(4, "2 joins")),
+        (f"SELECT x FROM (SELECT a.v + 1 AS x {SHARED}) WHERE x > 2", ONCE.format(3, "1 join")),
+        (f"SELECT a.v {SHARED} UNION ALL SELECT v FROM d", ONCE.format(3, "1 join")),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k JOIN t ON t.k = b.k", "its 2 inputs once, Spark's joins keep"),
+        (f"SELECT a.v FROM (SELECT * FROM a WHERE v > 1) a JOIN b USING (k) JOIN c ON c.k = b.k AND {near('b', 'c')}",
+         ONCE.format(3, "1 join")),
+        ("SELECT a.ts, b.ts AS t2 FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v",
+         "and refuse them: the result of a join has two event times"),
+    ],
+)  # fmt: skip
+def test_plain_sql_is_ours_where_it_keeps_no_more(sql: str, why: str) -> None:
+    staged = planned(sql)
+    assert not staged.passthrough
+    assert staged.extensions == ("UMJoinStreamExec",)
+    assert why in str(staged)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT a.ts FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v",
+         "the operator keeps its 3 inputs 2.33 times each, since they share no key, Spark's joins keep them once"),
+        (f"SELECT a.k, count(*) {SHARED} GROUP BY a.k", "what reads its rows keeps state in Spark"),
+        (f"SELECT DISTINCT a.v {SHARED}", "what reads its rows keeps state in Spark"),
+        (f"SELECT a.v {SHARED} UNION SELECT v FROM d", "what reads its rows keeps state in Spark"),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k JOIN (SELECT DISTINCT k, ts FROM c) x ON x.k = b.k",
+         "x is not a stream alone: other operators keep state for it"),
+        (f"SELECT a.v FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.k = b.k AND {near('b', 'c')}",
+         "its rows would wait until the watermark has passed all matches"),
+        (f"SELECT a.v FROM a JOIN b ON {near('a', 'b')} JOIN c ON c.k > b.k AND c.s = a.s",
+         "no column of b must be equal to another input's"),
+    ],
+)  # fmt: skip
+def test_sparks_joins_stay_and_explain_says_why(sql: str, why: str) -> None:
+    staged = planned(sql)
+    assert staged.passthrough
+    assert "UMJoinCascadeExec" in str(staged)
+    assert why in str(staged)
+    told = planned(f"EXPLAIN {sql}")
+    assert not told.passthrough
+    assert why in str(told)
+
+
+def test_settings_come_before_what_is_kept() -> None:
+    shared, several = f"SELECT a.v {SHARED}", "SELECT a.ts FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v"
+    assert planned(shared, Config(streams="spark")).passthrough
+    assert planned(shared, Config(umjoin_strategy="cascade")).passthrough
+    assert planned(shared, Config(umjoin_strategy="cascade", streams="ours")).passthrough
+    assert not planned(several, Config(streams="ours")).passthrough
+    assert not planned(several, Config(umjoin_strategy="operator", streams="spark")).passthrough
+    assert not planned(several.replace("SELECT", "SELECT /*+ UMJOIN */"), Config(streams="spark")).passthrough
+    obstacle = "a setting of Spark's does not suit"
+    for config in (Config(), Config(streams="ours")):
+        assert f"Spark's joins of streams; {obstacle}" in str(planned(shared, config, obstacle))
+
+
+def test_two_streams_are_no_group() -> None:
+    staged = planned("SELECT a.v FROM a JOIN b ON a.k = b.k")
+    assert staged.passthrough
+    assert "UMJoin" not in str(staged)
+
+
+def test_times_that_nobody_knows_bound_nothing() -> None:
+    ab, ac = BANDS
+    sql = f"SELECT a.k, b.v FROM a JOIN b ON {ab} LEFT SEMI JOIN c ON {ac}"
+    config = Config(streams="ours")
+    assert "UMJoinStreamExec" not in str(stage(sql, CATALOG, config, lenient=True))
+    assert LONELY in str(stage(sql, CATALOG, config, lenient=True))
