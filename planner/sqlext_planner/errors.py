@@ -184,8 +184,7 @@ _VALUE = re.compile(
 
 
 def masked(text: str, *, same_length: bool = False) -> str:
-    """The text with `***` in URIs in place of what proves who one is; `same_length` keeps all other characters in
-    place."""
+    """The text with `***` in URIs in place of what proves who one is; `same_length` keeps all others in place."""
     return _URI.sub(lambda uri: _without_secrets(uri[0], same_length), text) if "://" in text else text
 
 

@@ -210,8 +210,7 @@ def did_you_mean(name: str, candidates: Iterable[str], otherwise: str) -> str:
 
 
 def suggestions(name: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates closest to a misspelt name, if any is close: the nearest one first, and those that are nearly as
-    near."""
+    """The candidates closest to a misspelt name, if any is close: the nearest first, and those nearly as near."""
     found = difflib.get_close_matches(name.lower(), dict.fromkeys(candidates), n=3, cutoff=0.6)
     ratios = [difflib.SequenceMatcher(None, candidate, name.lower()).ratio() for candidate in found]
     return [candidate for candidate, ratio in zip(found, ratios, strict=True) if ratio >= ratios[0] - 0.05]

@@ -22,8 +22,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?:bd|d|f|l)?", re.
 
 
 def emission(context: Context, clause: EmitClause, *, rows: bool = False) -> Emission:
-    """The clause's meaning, for windows of rows if `rows` is set. Raises AnalysisError, UnsupportedError, at its
-    parts."""
+    """The clause's meaning, for windows of rows if `rows` is set. Raises AnalysisError, UnsupportedError."""
     delay, given = clause.args["delay"], clause.args.get("confidence")
     confidence = 0.95 if given is None else _confidence(context, given)
     found = _delay(context, delay, rows=rows)

@@ -40,8 +40,7 @@ _FUNCTIONS = {"count": "count", "sum": "sum", "avg": "avg", "mean": "avg"}
 
 
 def analyze_emit(context: Context, node: exp.Select, env: Env) -> Analyzed:
-    """The plan of a block with EMIT AFTER. Raises AnalysisError, UnsupportedError, with the place of what does not
-    fit."""
+    """The plan of a block with EMIT AFTER. Raises AnalysisError, UnsupportedError at what does not fit."""
     if emit_windows.has_windows(node):
         return emit_windows.EmitWindows(context, node, env).analyze()
     return _EmitBlock(context, node, env).analyze()

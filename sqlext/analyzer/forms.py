@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 
 def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
-    """The conjunction of the shared terms and of what is left of the OR; None if nothing is shared. `node` holds no
-    subquery."""
+    """The conjunction of the shared terms and of what is left of the OR; None if nothing is. `node` has no subquery."""
     sides: list[tuple[Expression, ...]] = []
     shared: list[Expression] = []
     for side in flattened(node, exp.Or):

@@ -1,5 +1,4 @@
-"""The period predicates and functions, made of their tables. `period_functions.pyi` shows them to type checkers and
-editors."""
+"""The period predicates and functions, made of their tables. `period_functions.pyi` shows them to type checkers."""
 
 from sqlext.builders.table_functions import period_functions
 

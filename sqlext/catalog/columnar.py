@@ -289,8 +289,7 @@ def _spread(part: pa.Table, column: str, groups: Sequence[Group]) -> pa.Table:
 
 
 def _range(group: Group, column: str, kind: pa.DataType) -> tuple[int, int] | None:
-    """The least and the greatest value of a column in a row group; None if they are not known, no numbers, or too far
-    apart."""
+    """The least and the greatest value of a column in a row group; None if unknown, no numbers, or too far apart."""
     file, number = group
     metadata = file.metadata.row_group(number)
     place = leaf_places(file.metadata.schema.names, [column])[0]

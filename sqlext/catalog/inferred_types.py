@@ -182,8 +182,7 @@ def _doubles(numbers: pa.Array) -> pa.Array:
 
 
 def _digits(numbers: pa.Array) -> pa.Array:
-    """The digits of numbers, without zeros at both ends: of two numbers of about the same size, equal ones have equal
-    digits."""
+    """The digits of numbers, without zeros at both ends: of numbers of about one size, equal ones have equal digits."""
     import pyarrow.compute as pc
 
     return pc.utf8_trim(pc.replace_substring_regex(numbers, r"[eE].*$|[^\deE]", ""), "0")

@@ -101,8 +101,7 @@ class RegisteredFiles:
             self._errors[name.lower()] = error
 
     def check(self, name: str) -> None:
-        """Raises the error of files that cannot be read, if `name` is theirs (its last part, with or without
-        backticks)."""
+        """Raises the error of files that cannot be read, if `name` is theirs (its last part)."""
         error = self._errors.get(last_part(name).lower())
         if error is not None:
             raise error

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +21,6 @@ from sqlext_planner.window.execution import WindowUnionExec
 from sqlext.cli.terminal import console, print_lines, print_rows, print_sql, progress, writing
 from sqlext.examples import copy_notebooks, write_flights
 from sqlext.session import Session
-
-if TYPE_CHECKING:
-    pass
 
 #: Where the tables stay, unless --data says another folder; with them the statement.
 DEFAULT_FOLDER = Path("sqlext-demo")

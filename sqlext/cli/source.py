@@ -147,8 +147,7 @@ _SCRIPT = re.compile(r"BEGIN\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SourcePiece:
-    """A statement of a text: its place without the semicolon; whether one follows; the quote or ``/*`` in which the
-    text ends."""
+    """A statement of a text: its place without the semicolon; whether one follows; the quote or ``/*`` left open."""
 
     place: Span
     is_ended: bool

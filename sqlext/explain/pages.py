@@ -43,8 +43,7 @@ _INDENT = re.compile(r"(\s*\n\s*)")
 
 
 def places_of(node: LogicalPlan) -> tuple[Span, ...]:
-    """Where a node stands in the text: its own place, and those of its calls, terms and tables that are outside of
-    it."""
+    """Where a node stands in the text: its own place, and those of its calls, terms and tables outside of it."""
     found = [node.span, *(place_of(term) for item in node.expressions() for term in conjuncts(item))]
     found += [_table_place(child) for child in node.children]
     return outermost(span for span in found if span is not None)

@@ -222,8 +222,7 @@ _QUOTED = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)""", re.DO
 
 
 def normal_text(text: str, settings: SqlSettings = DEFAULT) -> str:
-    """A text with blanks, and case where it does not matter, made uniform outside quotes: equal for texts that mean
-    the same."""
+    """A text with blanks, and case where it does not matter, made uniform outside quotes: equal for equal meanings."""
     parts = _QUOTED.split(text)
     outside = [settings.fold(re.sub(r"\s*([^\w\s])\s*", r"\1", " ".join(part.split()))) for part in parts[::2]]
     return "".join(

@@ -119,8 +119,7 @@ NULL_ORDER = np.iinfo(np.int64).min
 
 
 def order_values(column: pa.Array) -> npt.NDArray[np.int64]:
-    """int64[n] of an order column: integers as they are, timestamps in microseconds, dates in days, NULL as
-    NULL_ORDER."""
+    """int64[n] of an order column: integers as they are, timestamps in µs, dates in days, NULL as NULL_ORDER."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     if pa.types.is_timestamp(column.type):

@@ -215,8 +215,7 @@ class _ColumnCodes:
 
 
 def _encoded(column: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
-    """(places, values): each row's place among the distinct values, which are in order of first appearance; NULL is one
-    of them."""
+    """(places, values): each row's place among the distinct values, in order of first appearance; NULL is one."""
     if not pa.types.is_dictionary(column.type):
         encoded = column.dictionary_encode(null_encoding="encode")
         return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary

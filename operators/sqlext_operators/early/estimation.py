@@ -146,8 +146,7 @@ class PastErrors(LearnedRecord):
         return self.misses.mean <= bound
 
     def judge(self, errors: Floats) -> None:
-        """Take in the errors of answers that became final together, in standard errors; those that are not finite are
-        left out."""
+        """Take in the errors of answers that became final together, in standard errors; only finite ones."""
         known = np.abs(errors[np.isfinite(errors)])
         if len(known):
             self.errors.add(float(np.minimum(known**2, MOST_ERROR).mean()))

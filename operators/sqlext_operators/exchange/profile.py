@@ -71,8 +71,7 @@ class Stopwatch:
             yield item
 
     def received(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches from Spark: taking one is RECEIVE as long as this thread computes, else ELSEWHERE, in the step that
-        asks for it."""
+        """Batches from Spark: taking one is RECEIVE as long as this thread computes, else ELSEWHERE."""
         iterator = iter(batches)
         while True:
             step = self.step
@@ -145,8 +144,7 @@ def counted(name: str, number: int) -> None:
 def as_step(
     step: int, rest: str, entry: Callable[..., Iterator[pa.RecordBatch]], *args: object
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of `entry(*args)`, whose time and rows ("out") are those of a step; `rest` is the part for what is no
-    other part."""
+    """The batches of `entry(*args)`, whose time and rows ("out") are those of a step; `rest` is for all else."""
     watch = _watch
     if watch is None:
         yield from entry(*args)

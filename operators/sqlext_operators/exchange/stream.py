@@ -140,8 +140,7 @@ def admitted(
 
 def cut_by_time(times: Int64s, span: int | None) -> Iterator[tuple[int, int]]:
     """Stretches [start, end) of rows that become chunks: one whose rows are kept for `span` (None: for ever) spans no
-    more, so that it can go soon after them, but for rows whose times span very much. `times` are ascending, at least
-    one."""
+    more, so that it can go soon after them, but for rows whose times span very much. `times` are ascending."""
     extent = int(times[-1]) - int(times[0])
     width = max(extent if span is None else span, extent // _MOST_CHUNKS) + 1
     edges = list(range(int(times[0]), int(times[-1]) + 1, width))

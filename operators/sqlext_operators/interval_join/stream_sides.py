@@ -182,8 +182,7 @@ class StreamJoin:
         return self.left if side == "left" else self.right
 
     def delay(self, side: Side) -> int | None:
-        """How long after its time a row of a side is in a result at most, in the unit of its time; None: no fixed
-        time."""
+        """How long after its time a row of a side is in a result at most, in its unit; None: no fixed time."""
         if self.left.open is not None or self.right.open is not None:  # a period may be closed at any time
             return None
         bounds, times = self.bounds(side), self.side(side).times

@@ -50,8 +50,7 @@ def search_codes(known: UInt8s, known_offsets: Int64s, data: UInt8s, offsets: In
 
 @jit
 def group_ranges(group: Int64s, starts: Int64s, low: Int64s, high: Int64s) -> None:
-    """[low[i], high[i]) are the rows of group[i], or empty where it is negative; starts has one entry more than there
-    are groups."""
+    """[low[i], high[i]) are the rows of group[i], or empty where it is negative; starts has one more than groups."""
     for i in range(len(group)):
         g = group[i]
         low[i] = starts[g] if g >= 0 else 0

@@ -70,8 +70,7 @@ def coded(spec: PeriodAlgebraSpec, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _known(start: pa.Array, end: pa.Array) -> Bools | None:
-    """bool[n], rows without a NULL and without a NaN at the end (one at the start is less than nothing); None for all
-    rows."""
+    """bool[n], rows without a NULL and without a NaN at the end (one at the start is less than nothing); None: all."""
     masks = [mask for mask in (valid_mask(start), valid_mask(end)) if mask is not None]
     if pa.types.is_floating(end.type):
         masks.append(~np.isnan(fixed_width(end)))

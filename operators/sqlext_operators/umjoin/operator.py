@@ -87,8 +87,7 @@ class MultiwayOperator(Operator):
             yield pa.RecordBatch.from_arrays([pa.array([checked_count(total)])], schema=spec.output)
 
     def _tables(self, part: CollectedPart, chosen: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-        """The rows of all inputs, to be joined with each other: the chunks after the `chosen` ones, in all
-        combinations."""
+        """The rows of all inputs, to be joined with each other: the chunks after the `chosen` ones, combined."""
         tag = len(chosen)
         if tag == len(self._spec.schemas):
             yield chosen

@@ -98,8 +98,7 @@ class Frames:
         return self.lo, self.hi, self.lo2, self.hi2
 
     def current_of(self, values: Int64s) -> Int64s:
-        """int64[m], the value of the row itself, of the buffer's `values`, where it is to be added to the slices; -1
-        elsewhere."""
+        """int64[m], the value of the row itself, of the buffer's `values`, where it is added to the slices; else -1."""
         return np.full(len(self), -1) if self.current is None else np.where(self.current, values[self.row], -1)
 
     def sizes(self) -> Int64s:

@@ -57,8 +57,7 @@ class Buffer:
         return np.flatnonzero(self.piece.source == 0)
 
     def trim(self, start: int, output: int) -> Buffer:
-        """The buffer without its first `start` rows, after `output` more FROM rows were output. Copies what
-        stays."""
+        """The buffer without its first `start` rows, after `output` more FROM rows were output. Copies the rest."""
         gone = int(np.count_nonzero(self.piece.source[:start] == 0))
         rest = self.piece.part(slice(start, None), slice(output, None)).copied()
         return Buffer(rest, self.done + output - gone)

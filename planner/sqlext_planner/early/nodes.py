@@ -227,8 +227,7 @@ def _below(column: Column, plan: LogicalPlan, micros: Microseconds) -> TimeWindo
 
 
 def row_estimators() -> list[str]:
-    """The names of the estimators for windows of rows. Their table is the operators'; it is loaded when it is asked
-    for."""
+    """The names of the estimators for windows of rows. Their table, the operators', is loaded when asked for."""
     from sqlext_operators.early_windows.answers import ROW_ESTIMATORS
 
     return list(ROW_ESTIMATORS)

@@ -37,8 +37,7 @@ class TaskStep:
 
 @dataclass
 class Measuring:
-    """Who takes what a statement's tasks report of their time; None except under EXPLAIN ANALYZE: then they do not look
-    at a clock."""
+    """Who takes what a statement's tasks report of their time; None, and no clock, but under EXPLAIN ANALYZE."""
 
     measures: StatementMeasures | None = None
 

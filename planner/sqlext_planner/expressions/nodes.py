@@ -58,8 +58,7 @@ class Expression(TreeNode):
         raise NotImplementedError(type(self).__name__)
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
-        """The type of the result over columns of `known` types, where it is certain: its `dtype`, if the class says
-        nothing."""
+        """The type of the result over columns of `known` types, where it is certain: by default its `dtype`."""
         found: str | None = getattr(self, "dtype", None)
         return found
 

@@ -144,8 +144,7 @@ class _TermReader:
         return self._add_either(lambda: self._options(term.operands))
 
     def _add_either(self, read: Callable[[], list[list[Term]] | None]) -> bool:
-        """Add the options that `read` finds as alternatives; False, and nothing of them is kept, if there are none or
-        too many."""
+        """Add the options that `read` finds as alternatives; False, and nothing is kept, if none or too many."""
         lists: tuple[list[Any], ...] = (self.terms.left_values, self.terms.right_values, self.terms.amounts)
         names, lengths, empty = dict(self.names), [len(item) for item in lists], self.terms.empty
         options = read()

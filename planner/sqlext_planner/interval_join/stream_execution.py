@@ -78,8 +78,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         return run_stream(shipments, spec, typed.result, context, found, chain, self._result_times(spec), placed)
 
     def _time(self, side: Side, stream: StreamInput) -> Column | None:
-        """The event time of a stream, if there are several one that is compared, with the least delay; None for a
-        table."""
+        """The event time of a stream, if there are several one compared, with the least delay; None for a table."""
         if not stream.frame.isStreaming:
             return None
         span = self.stream_spans[SIDES.index(side)] or self.node.place
@@ -166,8 +165,7 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
         return StreamSide(schema, time.spark_name, (start, end), OpenPeriod(start, end, key, closing))
 
     def _placed(self, spec: IntervalStreamSpec) -> PlacedInputs | None:
-        """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
-        do not allow."""
+        """How the keys have places, now that all event times are known. Raises UnsupportedError at the hint."""
         from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
 
         if self.placing is None:

@@ -47,8 +47,7 @@ class PlanNode(TreeNode):
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
-        """The node's columns, in order; no column occurs twice. Its `fields`, or those of its only child, if the class
-        says nothing."""
+        """The node's columns, in order; no column occurs twice. By default its `fields`, or its only child's."""
         fields: tuple[Field, ...] | None = getattr(self, "fields", None)
         if fields is not None:
             return fields

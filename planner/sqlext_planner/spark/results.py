@@ -90,8 +90,7 @@ def _collected(frame: DataFrame, layout: Layout) -> Iterator[bytes]:
 
 
 def _most_rows(frame: DataFrame) -> float:
-    """The most rows that the frame can have by its plan (LIMIT, an aggregate without keys); infinity where it does
-    not say."""
+    """The most rows that the frame can have by its plan (LIMIT, an aggregate without keys); infinity if unknown."""
     plan: Any = getattr(frame, "_jdf", None)
     if plan is None:
         return float("inf")

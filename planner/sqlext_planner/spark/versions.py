@@ -415,8 +415,7 @@ def condition_name(error: PySparkException) -> str | None:
 
 
 def as_sparks(error: BaseException) -> BaseException:
-    """PySpark's exception for what a task raised, which 3.5 leaves to its cause in the JVM; UnknownException for any
-    other class."""
+    """PySpark's exception for what a task raised, which 3.5 leaves to its cause in the JVM; else UnknownException."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors.exceptions import captured
 

@@ -271,8 +271,7 @@ def _link(term: Expression, inner: Collection[Column], own: Collection[Column]) 
 
 
 def linked(term: Expression, inner: Collection[Column], own: Collection[Column]) -> tuple[Column, Column] | None:
-    """The two columns of an equality of an inner input's column with one of `own`, the inner one first; None for any
-    other term."""
+    """The two columns of an equality of an inner input's column with one of `own`, the inner one first; else None."""
     found = equality(term)
     return next(((a, b) for a, b in (found, found[::-1]) if a in inner and b in own), None) if found else None
 

@@ -61,8 +61,7 @@ class WindowUnionExec(PartitionedExec, NodeExec):
         return wire.run(operator, inputs.result_schema, size)
 
     def _shipped(self, inputs: WindowInputs, context: ExecutionContext) -> Wire:
-        """The rows of all inputs: FROM rows to one partition, or also as candidates, the others to all that need
-        them."""
+        """The rows of all inputs: FROM rows to one partition, or also as candidates, others to all that need them."""
         from sqlext_planner.exchange.driver import Shipment, ship
 
         partitioning = self.partitioning

@@ -108,8 +108,7 @@ class SweepStream:
         return self._pairs(chunks, mark)
 
     def finish(self) -> Iterator[Pairs]:
-        """The pairs that are left when no more events follow. Open tuples never end: pairs that compare their end are
-        not output."""
+        """The pairs that are left when no more events follow. Open tuples never end: no pair compares their end."""
         self._begin()
         self._finished = True
         chunks = {side: self._sides[side].admit(None, None) for side, _ in _both(None, None)}

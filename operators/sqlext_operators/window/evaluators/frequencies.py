@@ -169,8 +169,7 @@ class TopTexts(ValueCounts):
 
 
 class Mode(ValueCounts):
-    """The most frequent value; of equally frequent ones the smallest, or the largest if it is `directed` by a constant
-    that is true."""
+    """The most frequent value; of equally frequent ones the smallest, or the largest if truly `directed`."""
 
     def __init__(self, site: CallSite, *, directed: bool = False) -> None:
         super().__init__(site)

@@ -161,8 +161,7 @@ def work_of(places: Sequence[int], works: Float64s, partitions: int) -> Float64s
 def placement_of(
     units: Units, teams: Teams, partitions: int, cuts: Mapping[int, tuple[int, ...]] | None = None
 ) -> Placement:
-    """The teams as data for the workers; `cuts` by number of the key. A key with the team of its slot has no place of
-    its own."""
+    """The teams as data for the workers; `cuts` by number of the key. A key with its slot's team has no place."""
     slots = tuple(teams[len(units.keys) :])
     homes = slot_of(units.keys, units.slots).tolist()
     keys = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts, is_movable
@@ -14,9 +14,6 @@ from sqlext_planner.relational.nodes import Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, filtered_by_spark
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoinGroup
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
             )
 
     def _placed(self, spec: MultiwayJoinSpec, times: StreamTimes) -> PlacedInputs | None:
-        """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
-        do not allow."""
+        """How the keys have places, now that all event times are known. Raises UnsupportedError at the hint."""
         from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
         from sqlext_planner.umjoin.execute.exchanged import shared_keys
 
@@ -152,8 +151,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         return [time_column(stream.delays_of(child.output_columns), self.bounds, members) for child, stream in pairs]
 
     def _definitions(self) -> Iterator[str]:
-        """What the keys of each input are computed from: the columns themselves have the same names and types if only
-        that changes."""
+        """What the keys of each input are computed from: the columns have the same names and types if that changes."""
         for child, classes in zip(self.inputs, self.layout.columns, strict=True):
             yield ", ".join(_definition(child, column) for held in classes for column in held)
 
