@@ -121,7 +121,7 @@ def _can_be_in_same_group_with_outputs(
 
 def _extends(output: LogicalPlan, node: LogicalPlan) -> bool:
     """Whether `output` extends or filters the rows of `node` one by one, and the joins of both can change
-    places: see the table of shapes in umjoin/tsc.py."""
+    places: see the table of shapes in `tsc`."""
     if not isinstance(output, Join):
         return True
     sides = [side for side in ("left", "right") if getattr(output, side) is node]
