@@ -27,6 +27,7 @@ CHECKPOINT_PART = 3
 #: How many times as many rows a second as Flink's multi-join where the key that all streams share has few values.
 SECOND_KEYS_RATE = 10
 CHAINS = ("spark-chain", "spark-chain-v2")
+OPERATOR, CHOSEN_RATE = "ours-operator", 0.95
 MULTI_JOINS = ("flink-multi", "flink-multi-heap")
 BINARY_JOINS = ("flink-binary", "flink-binary-heap")
 SPARK_JOINS = ("spark-join", "spark-join-v2")
@@ -98,6 +99,19 @@ def joins_beat_chains(report: Report) -> Iterator[Check]:
     """More rows a second than Spark's chain of joins, by a factor that depends on the rows in state."""
     rates = {("shared", live): times for live, times in CHAIN_RATES.items()}
     return _against_spark(report, "umjoin", CHAINS, "chain", lambda *key: rates.get(key))
+
+
+def choices_are_right(report: Report) -> Iterator[Check]:
+    """Without a hint nearly as many rows a second as the better of the operator and Spark's chains, in each case."""
+    for result in cases(report, set="umjoin"):
+        rates = {name: _detail(result, name, "rows/s") for name in (OPERATOR, *CHAINS)}
+        known = {name: rate for name, rate in rates.items() if rate is not None}
+        ours = _detail(result, report.ours, "rows/s")
+        if ours is not None and OPERATOR in known and len(known) > 1:
+            best = max(known, key=known.__getitem__)
+            name = f"without a hint at least {CHOSEN_RATE}x the better of operator and chain, {result.case.name}"
+            words = f"{ours / known[best]:.2f}x ({ours:,.0f} against {known[best]:,.0f} of {best})"
+            yield Check(name, ours >= CHOSEN_RATE * known[best], words)
 
 
 def joins_keep_up_with_flink(report: Report) -> Iterator[Check]:
@@ -196,6 +210,7 @@ CHECKS = (
     flat_in_state,
     steady_while_keys_move,
     joins_beat_chains,
+    choices_are_right,
     joins_keep_up_with_flink,
     small_checkpoints,
     interval_joins_beat_sparks,

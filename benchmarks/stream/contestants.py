@@ -235,6 +235,14 @@ def ours_settings(cores: int, memory_mb: int) -> dict[str, str]:
     return {**state_settings(cores, memory_mb), **stream_settings(cores=cores, memory_mb=memory_mb)}
 
 
+class OperatorStream(OursStream):
+    """`Session.sql` with the hint that asks for one operator for all joins."""
+
+    def statement(self, case: StreamCase) -> str:
+        """With the hint."""
+        return case.query.ours.replace("SELECT", "SELECT /*+ UMJOIN */", 1)
+
+
 class FloorStream(SparkStream):
     """The emptiest stateful operator in Python (floor.py)."""
 

@@ -26,7 +26,8 @@ WINDOW_CONTESTANTS = {
     "flink-join-heap": "the same, state on the heap",
 }
 UMJOIN_CONTESTANTS = {
-    "ours": "Session.sql of the join with the hint UMJOIN",
+    "ours": "Session.sql of the join, which chooses what runs it",
+    "ours-operator": "the same with the hint UMJOIN",
     "floor": WINDOW_CONTESTANTS["floor"],
     "duckdb": WINDOW_CONTESTANTS["duckdb"],
     "spark-chain": "Spark's stream-stream joins, one after another, join state format 4",

@@ -26,6 +26,7 @@ from benchmarks.stream.contestants import (
     FloorStream,
     HashedStream,
     JoinStream,
+    OperatorStream,
     OursStream,
     SparkFloorStream,
     SparkStream,
@@ -124,6 +125,7 @@ def _contestant(name: str, options: StreamOptions, streams: StreamCases, engines
     usual = state_settings(*size)
     made: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
         "ours": (OursStream, ours_settings(*size)),
+        "ours-operator": (OperatorStream, ours_settings(*size)),
         "ours-hash": (HashedStream, ours_settings(*size)),
         "ours-none": (UncompensatedStream, ours_settings(*size)),
         "floor": (FloorStream, usual),

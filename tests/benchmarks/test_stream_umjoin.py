@@ -58,7 +58,7 @@ QUICK = ("near",)
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in JOINS]
 )
 def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    contestants = ["ours", "duckdb", "spark-chain"]
+    contestants = ["ours", "ours-operator", "duckdb", "spark-chain"]
     if name not in QUICK:
         contestants += ["floor", "spark-chain-v2"]
     options = StreamOptions(
@@ -71,7 +71,7 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> No
         assert counts.pop("floor", None) is None
         assert len(set(counts.values())) == 1
         assert (counts["ours"] or 0) > 0
-        for contestant in ("ours", "spark-chain"):
+        for contestant in ("ours", "ours-operator", "spark-chain"):
             item = result.measurement(contestant)
             assert item is not None
             assert item.warmup is not None
@@ -101,6 +101,16 @@ def test_flinks_multi_join_takes_part_where_streams_share_a_key(tmp_path: Path) 
     without = [case.name for case in cases if not case.has("flink-binary")]
     small = [case.name for case in cases if case.name.startswith("shared") and "batches of 50k" in case.name]
     assert without == [*small, "second keys, 15 rows live"]
+
+
+def test_the_choice_is_compared_with_both_that_it_has() -> None:
+    rates = {"ours": 93.0, "ours-operator": 100.0, "spark-chain": 50.0}
+    case = _result("shared", 1_000, {name: {"rows/s": rate} for name, rate in rates.items()}, 50_000)
+    name = "without a hint at least 0.95x the better of operator and chain, shared"
+    assert (name, False, "0.93x (93 against 100 of ours-operator)") in outcome(CHECKS, [case])
+    rates = {"ours": 96.0, "ours-operator": 40.0, "spark-chain": 100.0}
+    case = _result("shared", 1_000, {name: {"rows/s": rate} for name, rate in rates.items()}, 50_000)
+    assert (name, True, "0.96x (96 against 100 of spark-chain)") in outcome(CHECKS, [case])
 
 
 def test_checks_compare_with_what_is_asked() -> None:
