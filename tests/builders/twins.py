@@ -349,7 +349,6 @@ def bought(table: Table) -> Query:
             of(table, "payments", "p"),
             on=["p.user_id = o.user_id", "p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES"],
         )
-        .hint("UMJOIN(v, o, p)")
         .select("v.user_id", viewed="v.ts", ordered="o.ts", paid="p.ts")
     )
 

@@ -198,15 +198,15 @@ def other_rows(node: UMJoin, parts: StreamParts, root: LogicalPlan | None) -> st
 
 
 def _emitted(root: LogicalPlan) -> Iterator[LogicalPlan]:
-    """The nodes whose rows come out as they are made: what is above them keeps nothing."""
+    """The nodes whose rows come out as they are made, or go to an operator of ours: Spark keeps nothing above them."""
     stack = [root]
     while stack:
         node = stack.pop()
         yield node
         streams = [child for child in node.children if child.is_streaming]
-        adds_tables = isinstance(node, (Join, UMJoin)) and len(streams) == 1
+        is_join, is_ours = isinstance(node, (Join, UMJoin)), node.operator_name is not None
         is_union = isinstance(node, SetOperation) and node.kind == "union" and node.all
-        if adds_tables or is_union or isinstance(node, _ROW_BY_ROW):
+        if len(streams) == 1 if is_join else is_ours or is_union or isinstance(node, _ROW_BY_ROW):
             stack += streams
 
 

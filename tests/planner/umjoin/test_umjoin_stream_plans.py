@@ -186,6 +186,16 @@ def test_settings_come_before_what_is_kept() -> None:
         assert f"Spark's joins of streams; {obstacle}" in str(planned(shared, config, obstacle))
 
 
+def test_it_is_ours_below_our_operators_which_know_how_late_its_rows_come() -> None:
+    joined = f"SELECT a.k, a.ts {SHARED} AND {near('a', 'c')} AND {near('a', 'b')}"
+    for sql, above in (
+        (f"SELECT d.k, t.v FROM ({joined}) d LAST JOIN t ON d.k = t.k", "LastJoinExec"),
+        (f"SELECT k, count(*) OVER (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1m PRECEDING AND CURRENT ROW) AS n "
+         f"FROM ({joined})", "WindowStreamExec"),
+    ):  # fmt: skip
+        assert planned(sql).extensions == (above, "UMJoinStreamExec")
+
+
 def test_two_streams_are_no_group() -> None:
     staged = planned("SELECT a.v FROM a JOIN b ON a.k = b.k")
     assert staged.passthrough
