@@ -28,6 +28,7 @@ OURS: dict[str, tuple[str, ...]] = {
     "sqlext.stream.stateBytes": ("0", "1", "1g"),
     "sqlext.umjoin.strategy": ("auto", "operator", "factorised", "cascade", "operator", "factorised"),
     "sqlext.exchange.outputBatchRows": ("262144", "3", "50"),
+    "sqlext.streams": ("auto", "ours", "spark"),
 }
 SPARK: dict[str, tuple[str, ...]] = {
     "spark.sql.ansi.enabled": ("true", "false"),
