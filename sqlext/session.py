@@ -278,7 +278,7 @@ class Session:
 
     @contextmanager
     def _working(self, text: str) -> Iterator[None]:
-        """A statement is planned inside: with the files that it names, and under OpenMLDB's settings, if it is its."""
+        """A statement is planned inside: with the files that it names, and with OpenMLDB's settings for its SQL."""
         before = AT_WORK.set(True)
         try:
             wanted = OPENMLDB_SETTINGS if self.compat == "openmldb" else {}

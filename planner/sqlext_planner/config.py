@@ -187,8 +187,8 @@ class Config:
         "streams",
         "auto",
         "Who runs plain SQL over streams, which Spark could run too (docs/streams.md). auto: the operators of sqlext "
-        "where they keep less state; ours: wherever they can; spark: Spark, unless a hint or sqlext.umjoin.strategy "
-        "asks for an operator.",
+        "where they keep no more state; ours: wherever the rows are the same; spark: Spark, unless a hint or "
+        "sqlext.umjoin.strategy asks for an operator.",
         "auto|ours|spark",
     )
     stream_late: str = _setting(

@@ -27,8 +27,9 @@ class CatalogWithoutSpark:
         """The cores of this machine."""
         return os.cpu_count() or 1
 
-    def stream_obstacle(self) -> None:
+    def stream_obstacle(self) -> str | None:
         """None: there is no Spark to ask."""
+        return None
 
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
         """None: there is no Spark to ask."""

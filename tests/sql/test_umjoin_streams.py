@@ -320,21 +320,28 @@ def test_rows_without_a_time_count_where_no_condition_compares_it(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "writer"), [("cascade", "Spark's joins of streams"), ("operator", "an operator of sqlext")]
+    ("strategy", "writer"), [("cascade", "Spark's joins of streams"), ("operator", "an operator in Python")]
 )
 def test_a_checkpoint_goes_on_with_what_wrote_it(
     session: Session, spark: SparkSession, tmp_path: Path, strategy: str, writer: str
 ) -> None:
     """Another choice is refused, with the setting that goes on; no hint, a hint and the setting are one choice."""
-    for number, name in enumerate("efg"):
-        write_batches(tmp_path / name, [arrivals(number, 20)])
-        register(spark, name, tmp_path / name)
     sql = "SELECT e.ts, f.v AS t2, g.v FROM e{0} e JOIN f{0} f ON e.k = f.k JOIN g{0} g ON g.k = f.k"
-    with stream_conf(spark, **{"sqlext.umjoin.strategy": strategy}):
-        streamed(session.sql(sql.format("")), tmp_path / "work")
-    for number, name in enumerate("efg"):
-        write_batches(tmp_path / name, [arrivals(number + 7, 20)], first=1)
-        register(spark, name, tmp_path / name)
+
+    def arrive(number: int) -> None:
+        for seed, name in enumerate("efg"):
+            write_batches(tmp_path / name, [arrivals(seed + 7 * number, 20)], first=number)
+            register(spark, name, tmp_path / name, delay=None)
+
+    def goes_on(text: str, choice: str) -> bool:
+        """Whether all rows that have come by now are joined."""
+        with stream_conf(spark, **{"sqlext.umjoin.strategy": choice}):
+            found = streamed(session.sql(text.format("")), tmp_path / "work")
+        return found == sorted_rows(spark.sql(sql.format("_t")))
+
+    arrive(0)
+    assert goes_on(sql, strategy)
+    arrive(1)
     other = "cascade" if strategy == "operator" else "operator"
     with stream_conf(spark, **{"sqlext.umjoin.strategy": other}):
         query = started(session.sql(sql.format("")), tmp_path / "work")
@@ -342,9 +349,11 @@ def test_a_checkpoint_goes_on_with_what_wrote_it(
             query.awaitTermination()
     assert caught.value.condition == "checkpoint-mismatch"
     assert f"SET sqlext.umjoin.strategy = {strategy} goes on with it" in str(caught.value)
-    with stream_conf(spark, **{"sqlext.umjoin.strategy": "auto" if strategy == "operator" else "cascade"}):
-        found = streamed(session.sql(sql.format("")), tmp_path / "work")
-    assert found
+    assert goes_on(sql, strategy)
+    if strategy == "operator":
+        for number, text in enumerate((sql, hinted(sql)), 2):
+            arrive(number)
+            assert goes_on(text, "auto")
     drop_views(spark, *"efg")
 
 

@@ -37,7 +37,7 @@ class TaskStep:
 
 @dataclass
 class Measuring:
-    """Who takes what a statement's tasks report of their time; None, and no clock, but under EXPLAIN ANALYZE."""
+    """Who takes what a statement's tasks report of their time; only EXPLAIN ANALYZE has one."""
 
     measures: StatementMeasures | None = None
 

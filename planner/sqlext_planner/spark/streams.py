@@ -345,9 +345,9 @@ def other_join_error(text: str) -> ConfigurationError | None:
     is_join = ["symmetricHashJoin" in part for part in (written, running)]
     is_ours = ["transformWithStateInPySpark" in part for part in (written, running)]
     if is_join[0] and is_ours[1] and not is_join[1]:
-        before, now, setting = "Spark's joins of streams", "one operator of sqlext computes its joins", "cascade"
+        before, now, setting = "Spark's joins of streams", "an operator in Python (sqlext's) joins them", "cascade"
     elif is_ours[0] and is_join[1] and not is_join[0]:
-        before, now, setting = "an operator of sqlext", "Spark joins its streams two at a time", "operator"
+        before, now, setting = "an operator in Python (as sqlext's)", "Spark joins its streams", "operator"
     else:
         return None
     return ConfigurationError(

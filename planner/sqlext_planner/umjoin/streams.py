@@ -192,7 +192,7 @@ def other_rows(node: UMJoin, parts: StreamParts, root: LogicalPlan | None) -> st
     times = frozenset(column for child in core.inputs for column in event_times(child))
     known = [bound for bound in parts.bounds if {bound.earlier, bound.later} <= times]
     if stream_times(core, parts.bounds).deciding:
-        return "its rows would wait until the watermark has passed all matches of LEFT, SEMI and ANTI JOIN"
+        return "its rows would wait until the watermark has passed all matches of LEFT and ANTI JOIN"
     lonely = next(iter(stream_times(core, known).apart(UMJoinSplit.of(core).layout.classes)), None)
     return None if lonely is None else apart(relation_name(core.inputs[lonely]))
 

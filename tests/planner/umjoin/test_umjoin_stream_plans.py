@@ -114,7 +114,7 @@ class Marked(DictCatalog):
         info = super().table(name)
         return info if info is None or name == "t" else replace(info, watermark=("ts", 5_000))
 
-    def stream_obstacle(self) -> str | None:  # type: ignore[override]
+    def stream_obstacle(self) -> str | None:
         return self._obstacle
 
 
@@ -130,6 +130,7 @@ ONCE = "the operator keeps its {} inputs once, Spark's joins keep them once and 
     ("sql", "why"),
     [
         (f"SELECT a.v {SHARED}", ONCE.format(3, "1 join")),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k LEFT SEMI JOIN c ON c.k = b.k", ONCE.format(3, "1 join")),
         (f"SELECT a.v {SHARED} JOIN d ON d.k = a.k WHERE a.v > b.v", ONCE.format(4, "2 joins")),
         (f"SELECT x FROM (SELECT a.v + 1 AS x {SHARED}) WHERE x > 2", ONCE.format(3, "1 join")),
         (f"SELECT a.v {SHARED} UNION ALL SELECT v FROM d", ONCE.format(3, "1 join")),
@@ -158,6 +159,8 @@ def test_plain_sql_is_ours_where_it_keeps_no_more(sql: str, why: str) -> None:
         ("SELECT a.v FROM a JOIN b ON a.k = b.k JOIN (SELECT DISTINCT k, ts FROM c) x ON x.k = b.k",
          "x is not a stream alone: other operators keep state for it"),
         (f"SELECT a.v FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.k = b.k AND {near('b', 'c')}",
+         "its rows would wait until the watermark has passed all matches"),
+        (f"SELECT a.v FROM a JOIN b ON a.k = b.k LEFT ANTI JOIN c ON c.k = b.k AND {near('b', 'c')}",
          "its rows would wait until the watermark has passed all matches"),
         (f"SELECT a.v FROM a JOIN b ON {near('a', 'b')} JOIN c ON c.k > b.k AND c.s = a.s",
          "no column of b must be equal to another input's"),

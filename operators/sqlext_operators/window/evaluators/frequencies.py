@@ -169,7 +169,7 @@ class TopTexts(ValueCounts):
 
 
 class Mode(ValueCounts):
-    """The most frequent value; of equally frequent ones the smallest, or the largest if truly `directed`."""
+    """The most frequent value; of equally frequent ones the smallest, or the largest (`directed` is true)."""
 
     def __init__(self, site: CallSite, *, directed: bool = False) -> None:
         super().__init__(site)
