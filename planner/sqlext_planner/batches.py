@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlext_planner.interval_join.rules import count_interval_matches, expand_endpoint_equalities, plan_interval_joins
+from sqlext_planner.last_join.differences import separate_last_join_differences
 from sqlext_planner.last_join.rules import (
     compute_last_join_operands,
     lift_last_joins,
@@ -49,6 +50,8 @@ BATCHES = (
             merge_filters,
         ),
     ),
+    # Before operands are computed below a chain of joins (Cleanup): a difference that is separated has one.
+    Batch("Differences", ONCE, (separate_last_join_differences,)),
     # After pushdown, which brings the terms that reject NULLs as close to the outer joins as they get; before joins are
     # grouped or planned, since inner joins leave more choice. A join that has become inner lets more terms down.
     Batch("Outer joins", ONCE, (simplify_outer_join,)),

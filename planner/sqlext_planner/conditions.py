@@ -49,6 +49,7 @@ Condition = Literal[
     # joins and periods
     "last-join-condition",
     "last-join-order",
+    "asof-match",
     "period-ends",
     "period-distance",
     "period-operation",

@@ -29,7 +29,7 @@ _WORDS = frozenset(
     + [name.upper() for name in (*EXTENSION_FUNCTIONS, *SWEEP, *UMJOIN)]
 )
 #: Words that are our syntax only together.
-_TOGETHER = [frozenset(("LAST", "JOIN")), frozenset(("EMIT", "AFTER")), *map(frozenset, PHRASES)]
+_TOGETHER = [*map(frozenset, (("LAST", "JOIN"), ("ASOF", "JOIN"), ("EMIT", "AFTER"), *PHRASES))]
 _FUNCTION_PREFIXES = ("ALLEN_", "ISEQL_", "PERIOD_")
 _WORD = re.compile(r"[A-Z_]\w*")
 _STRING = re.compile(r"'[^']*'|\"[^\"]*\"")

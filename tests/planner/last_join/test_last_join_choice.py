@@ -50,7 +50,7 @@ def column(name: str) -> Column:
 
 def match_of(right: str, *residual: Expression) -> LastMatch:
     keys = (column("a.k"),), (column(f"{right}.k"),)
-    return LastMatch(*keys, (False,), conjunction(residual), column(f"{right}.ts"))
+    return LastMatch(*keys, (False,), conjunction(residual), (column(f"{right}.ts"),), (False,))
 
 
 def plan(sizes: dict[str, int | None], *matches: LastMatch, **settings: str) -> LastJoinExec:
