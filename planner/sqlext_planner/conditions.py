@@ -58,6 +58,7 @@ Condition = Literal[
     "unsupported-in-subquery",
     "spark-block",
     "hint-not-followed",
+    "left-to-spark",
     "no-equivalent",
     "setting-changes-meaning",
     # streams

@@ -175,6 +175,14 @@ class Config:
         "hypercube, if the conditions allow it; auto: chosen by estimated cost.",
         "auto|cascade|factorised|operator",
     )
+    fallback: str = _setting(
+        "fallback",
+        "warn",
+        "What a statement does whose period predicates or LAST JOINs none of our operators can compute, so that Spark "
+        "compares rows (docs/invariants.md lists when). warn: a line in the log says so and why; fail: it is an error; "
+        "silent: nothing. EXPLAIN says it in any case.",
+        "warn|fail|silent",
+    )
     output_batch_rows: int = _setting(
         "exchange.outputBatchRows",
         262_144,

@@ -51,6 +51,10 @@ class Planner:
             self._known[id(node)] = known
         return known[1]
 
+    def stream_obstacle(self) -> str | None:
+        """Why Spark's version or settings do not suit the state of our operators over streams."""
+        return None if self.catalog is None else self.catalog.stream_obstacle()
+
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
         """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
         scan = _plain_scan(child)
@@ -184,6 +188,18 @@ def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     return interval_stream(node, planner.later(node.left), planner.later(node.right), placing)
 
 
+def plain_stream_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """Join of two streams near in time -> IntervalStreamExec, or Spark's join with the reason."""
+    if not isinstance(node, Join) or not node.is_streaming:
+        return None
+    if planner.config.streams == "spark" or planner.config.interval_join_strategy == "spark":
+        return None
+    from sqlext_planner.interval_join.stream_execution import plain_stream_join
+
+    inputs = planner.later(node.left), planner.later(node.right)
+    return plain_stream_join(node, inputs, planner.root, planner.stream_obstacle)
+
+
 def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """IntervalJoin -> IntervalJoinExec; Spark's own join where it is small or the setting says so."""
     if not isinstance(node, IntervalJoin):
@@ -287,7 +303,8 @@ def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         from sqlext_planner.interval_join.rules import reason
 
         why = reason(node)
-    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=why)
+    asked = isinstance(node, Join) and node.sweep is False
+    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=why, fallback="" if asked else why)
 
 
 #: First match wins.
@@ -303,6 +320,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     interval_joins,
     period_algebra,
     umjoins,
+    plain_stream_joins,
     # Last, so that every query that Spark can run does run.
     plain_spark,
 )

@@ -247,7 +247,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     if mode == "analyze" and not ours:
         _refuse_endless(analyzed)
     # Spark has no EXPLAIN of a stream's plan.
-    is_told = mode is not None and is_streaming(analyzed) and any(node.stands_for_child for node in physical.walk())
+    is_told = mode is not None and is_streaming(analyzed)
     left = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     passthrough = hidden is not None or (left and not is_told)
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)

@@ -30,8 +30,9 @@ from sqlext_operators.window.texts import _seconds
 from sqlext_planner.bundle import with_required
 from sqlext_planner.conditions import CONDITIONS
 from sqlext_planner.config import Config
-from sqlext_planner.errors import SqlExtError, statement
+from sqlext_planner.errors import Span, SqlExtError, statement
 from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.session import check_version, settings_changed
 from sqlext_planner.spark.streams import check_settings, future_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error
@@ -143,6 +144,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "parameter-value": lambda: format_references("SELECT * FROM views WHERE user_id = {user}", {}, repr),
     "unknown-type": lambda: DictCatalog({"orders": {"ts": "datetime2"}}),
     "unsupported-type": lambda: to_arrow("array<" * 200 + "int" + ">" * 200),
+    "left-to-spark": lambda: ExecutionContext(None, Config(fallback="fail"), place=None).left_to_spark(
+        "why", Span(0, 3)
+    ),  # type: ignore[arg-type]
     "no-equivalent": lambda: plan("SELECT price FROM views INTO OUTFILE 'x.csv'", compat="openmldb"),
     "window-without-key": lambda: plan(
         f"SELECT sum(price) OVER ({W.removeprefix('PARTITION BY user_id ')}) FROM views", compat="openmldb"

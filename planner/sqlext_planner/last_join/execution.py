@@ -209,6 +209,8 @@ class LastJoinExec(PartitionedExec, NodeExec):
             if strategy == "reduce" and typed_match is not None:
                 frame = join_reduced(frame, right.frame, typed_match)
             elif strategy == "pairs":
+                if context.config.last_join_strategy != "pairs":
+                    context.left_to_spark(f"Spark makes all matching pairs of the LAST JOIN; {self.why}", match.span)
                 frame = join_pairs(frame, right.frame, match)
         return frame.selectExpr(*map(quoted, self.frame_columns))
 

@@ -305,6 +305,9 @@ class JoinPlanner(Protocol):
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of a node."""
 
+    def stream_obstacle(self) -> str | None:
+        """Why Spark's version or settings do not suit the state of our operators over streams."""
+
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
         """`child` as an input of an exchange."""
 
@@ -353,7 +356,7 @@ def _stream_choice(node: UMJoin, planner: JoinPlanner) -> tuple[StreamParts | st
     parts = stream_parts(node)
     if isinstance(parts, str):
         return parts, ""
-    obstacle = other_rows(node, parts, planner.root) or (planner.catalog and planner.catalog.stream_obstacle())
+    obstacle = other_rows(node, parts, planner.root) or planner.stream_obstacle()
     if obstacle:
         return obstacle, ""
     keeps = kept_inputs(parts)
