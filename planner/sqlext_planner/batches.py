@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sqlext_planner.interval_join.rules import count_interval_matches, expand_endpoint_equalities, plan_interval_joins
-from sqlext_planner.last_join.differences import separate_last_join_differences
 from sqlext_planner.last_join.rules import (
     compute_last_join_operands,
     lift_last_joins,
     merge_last_joins,
     pull_project_above_last_join,
     push_last_join_condition,
+    separate_last_join_differences,
 )
 from sqlext_planner.optimizer.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
 from sqlext_planner.optimizer.executor import ONCE, Batch
@@ -47,6 +47,7 @@ BATCHES = (
             expand_endpoint_equalities,
             push_join_condition,
             push_last_join_condition,
+            separate_last_join_differences,
             merge_filters,
         ),
     ),

@@ -10,6 +10,7 @@ from sqlext.syntax.nodes import LastJoinClause
 from sqlext.syntax.spans import mistake
 
 EXAMPLE = "write for example a ASOF JOIN b MATCH_CONDITION (a.ts >= b.ts) ON a.k = b.k"
+ALIAS = "for an alias write FROM t AS asof"
 _TOLERANCE = "a tolerance compares the same two times once more: a.ts <= b.ts + INTERVAL 1 HOUR"
 
 

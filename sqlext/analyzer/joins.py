@@ -68,8 +68,8 @@ def _last_join(context: Context, left: Relation, node: LastJoinClause, env: Env)
         raise mistake(
             "last-join-condition", node, "LAST JOIN does not take USING", "write the condition out: ON a.k = b.k"
         )
-    if is_asof and not any(node.args.get(clause) for clause in ("match_condition", "on", "using")):
-        raise mistake("asof-match", node, "ASOF JOIN needs a comparison of two times", asof.EXAMPLE)
+    if is_asof and not (node.args.get("match_condition") or node.args.get("on")):
+        raise mistake("asof-match", node, "ASOF JOIN needs a comparison of two times", f"{asof.EXAMPLE}; {asof.ALIAS}")
     if not is_asof and node.args.get("on") is None:
         raise mistake("last-join-condition", node, "LAST JOIN needs a condition", _EXAMPLE)
     right = relations.relation(context, node.this, env)
@@ -89,8 +89,6 @@ def _asof_join(sides: _JoinedRelations, terms: list[Expression]) -> LogicalPlan:
     node = sides.node
     condition = _terms(sides, "match_condition")
     is_apart = node.args.get("match_condition") is not None
-    if node.args.get("using") and not is_apart and isinstance(terms[-1], Compare):
-        terms[-1] = replace(terms[-1], op=">=")  # DuckDB's USING (k, ts)
     compared = condition if is_apart else terms
     match, term = asof.nearest(node, {item: sides.sided(item, (">=", ">", "<=", "<")) for item in compared})
     _check_order_type(sides, match.right.result_type(sides.right.dtypes), match.right.span or term.span)

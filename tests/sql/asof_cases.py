@@ -160,8 +160,6 @@ def _text(
     join = " ".join(word for word in rng.sample(["ASOF", side], 2) if word)
     if words == "on":
         return _select(join, f"ON {_all(rng.sample([*compared, *terms], len(compared) + len(terms)))}")
-    if words == "using" and operator == ">=":
-        return _select(join, f"USING ({', '.join([*keys, 't'])})")
     match = f"MATCH_CONDITION ({_all(compared)})"
     if words == "using":
         return _select(join, f"{match} USING ({', '.join(keys)})")

@@ -108,9 +108,9 @@ def test_stars_names_and_statements_around(spark: SparkSession, session: Session
     left = [{"id": n, "c": 1, "k": n % 2, "s": "", "t": t, "v": n} for n, t in enumerate([1, 5, 3])]
     right = [{"id": n, "c": 1, "k": 0, "s": "", "t": t, "v": -n} for n, t in enumerate([3, 2, 3, 9])]
     register(spark, "int", asof_a=left, asof_b=right)
-    used = session.sql("SELECT * FROM asof_a a ASOF LEFT JOIN asof_b b USING (k, t)")
-    assert used.columns == ["k", "t", "id", "c", "s", "v", "id", "c", "s", "v"]
-    assert sorted(row[2:3] + row[6:7] for row in map(tuple, used.collect())) == [(0, None), (1, None), (2, 2)]
+    used = session.sql("SELECT * FROM asof_a a ASOF LEFT JOIN asof_b b MATCH_CONDITION (a.t >= b.t) USING (k)")
+    assert used.columns == ["k", "id", "c", "s", "t", "v", "id", "c", "s", "t", "v"]
+    assert sorted(row[1:2] + row[6:7] for row in map(tuple, used.collect())) == [(0, None), (1, None), (2, 2)]
     session.sql(
         "CREATE OR REPLACE TEMPORARY VIEW asof_view AS WITH q AS "
         "(SELECT a.id, b.t FROM asof_a a ASOF JOIN asof_b b MATCH_CONDITION (b.t - 1 >= a.t)) SELECT * FROM q"

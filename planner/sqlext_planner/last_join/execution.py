@@ -18,8 +18,7 @@ from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
 from sqlext_planner.expressions.types import common_type, family
 from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch, join_by_exchange
-from sqlext_planner.last_join.nodes import LastJoin, LastMatch
-from sqlext_planner.last_join.rules import ResidualTerms
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch, ResidualTerms
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,

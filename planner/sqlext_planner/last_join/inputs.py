@@ -12,8 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, row_by_row, types_of
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
 from sqlext_planner.expressions.types import as_type, common_type, family
-from sqlext_planner.last_join.nodes import LastMatch
-from sqlext_planner.last_join.rules import ResidualTerms
+from sqlext_planner.last_join.nodes import LastMatch, ResidualTerms
 from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
 
 if TYPE_CHECKING:

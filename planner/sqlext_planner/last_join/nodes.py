@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, reads_only
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts, is_movable, reads_only
 from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, with_fields
 from sqlext_planner.relational.nodes import filtered
@@ -122,3 +122,46 @@ class LastJoin(LogicalPlan):
     def label(self) -> str:
         hint = "" if self.partitioner is None else f" {self.partitioner}"
         return f"LastJoin: {comma(self.matches)}{hint}"
+
+
+@dataclass(frozen=True)
+class ResidualTerms:
+    """The conjuncts of a match's residual by what they read.
+
+    `comparisons` have their left operand over the left side and the right one over the right side; `left_only`
+    includes constants; `mixed` is everything else, which only Spark evaluates.
+    """
+
+    comparisons: tuple[Compare, ...] = ()
+    left_only: tuple[Expression, ...] = ()
+    right_only: tuple[Expression, ...] = ()
+    mixed: tuple[Expression, ...] = ()
+
+    @classmethod
+    def of(cls, match: LastMatch, left: Collection[Column], right: Collection[Column]) -> ResidualTerms:
+        """The terms of `match` between sides with these columns."""
+        found: dict[str, list[Expression]] = {"comparisons": [], "left_only": [], "right_only": [], "mixed": []}
+        for term in conjuncts(match.residual):
+            kind, sided = _kind(term, left, right)
+            found[kind].append(sided)
+        comparisons = tuple(term for term in found["comparisons"] if isinstance(term, Compare))
+        return cls(comparisons, tuple(found["left_only"]), tuple(found["right_only"]), tuple(found["mixed"]))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the winner of a key is the same for all left rows."""
+        return not (self.comparisons or self.left_only or self.mixed)
+
+
+def _kind(term: Expression, left: Collection[Column], right: Collection[Column]) -> tuple[str, Expression]:
+    if not is_movable(term):
+        return "mixed", term
+    if all(column in left for column in term.references):
+        return "left_only", term
+    if all(column in right for column in term.references):
+        return "right_only", term
+    if isinstance(term, Compare):
+        for one in (term, term.mirrored):
+            if all(c in left for c in one.left.references) and all(c in right for c in one.right.references):
+                return "comparisons", one
+    return "mixed", term
