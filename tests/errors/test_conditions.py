@@ -30,9 +30,8 @@ from sqlext_operators.window.texts import _seconds
 from sqlext_planner.bundle import with_required
 from sqlext_planner.conditions import CONDITIONS
 from sqlext_planner.config import Config
-from sqlext_planner.errors import Span, SqlExtError, statement
+from sqlext_planner.errors import SqlExtError, statement
 from sqlext_planner.expressions.types import to_arrow
-from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.session import check_version, settings_changed
 from sqlext_planner.spark.streams import check_settings, future_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error
@@ -144,9 +143,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "parameter-value": lambda: format_references("SELECT * FROM views WHERE user_id = {user}", {}, repr),
     "unknown-type": lambda: DictCatalog({"orders": {"ts": "datetime2"}}),
     "unsupported-type": lambda: to_arrow("array<" * 200 + "int" + ">" * 200),
-    "left-to-spark": lambda: ExecutionContext(None, Config(fallback="fail"), place=None).left_to_spark(
-        "why", Span(0, 3)
-    ),  # type: ignore[arg-type]
     "no-equivalent": lambda: plan("SELECT price FROM views INTO OUTFILE 'x.csv'", compat="openmldb"),
     "window-without-key": lambda: plan(
         f"SELECT sum(price) OVER ({W.removeprefix('PARTITION BY user_id ')}) FROM views", compat="openmldb"
@@ -210,12 +206,14 @@ COMMANDS: dict[str, Sequence[str]] = {
 }  # fmt: skip
 
 #: Statements for `sqlext run`, with Spark.
+NEAR = "PERIOD(t.id, t.id + 1) OVERLAPS PERIOD(u.id, u.id + 1)"
 STATEMENTS: dict[str, str] = {
     "wrong-type": f"SELECT sum(price) OVER w, map(1, 2) + 1 FROM t WINDOW w AS ({W})",
     "spark-refused": "SELECT * FROM t TABLESAMPLE (300 PERCENT)",
     "overflow": f"SELECT sum(9223372036854775807 - id) OVER w FROM t WINDOW w AS ({W})",
     "division-by-zero": "SELECT 1 / (user_id - user_id) FROM t",
     "invalid-value": "SELECT CAST(item AS int) FROM t",
+    "left-to-spark": f"SET sqlext.fallback=fail; SELECT t.id FROM t JOIN t AS u ON ({NEAR}) IS NOT FALSE",
     "setting-changes-meaning": f"SET spark.sql.timestampType=TIMESTAMP_NTZ; SELECT sum(price) OVER ({W}) FROM t",
 }
 

@@ -140,7 +140,7 @@ def _emitted(root: LogicalPlan) -> Iterator[LogicalPlan]:
         streams = [child for child in node.children if child.is_streaming]
         is_ours = node.operator_name is not None
         is_union = isinstance(node, SetOperation) and node.kind == "union" and node.all
-        if len(streams) == 1 if isinstance(node, Join) else is_ours or is_union or isinstance(node, _ROW_BY_ROW):
+        if len(streams) == 1 if node.is_join else is_ours or is_union or isinstance(node, _ROW_BY_ROW):
             stack += streams
 
 
