@@ -213,7 +213,9 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
     why += _told_keys(node, planner)
-    facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
+    rivals = strategy_rivals(node, infos[0], infos[1], planner.config, strategy)
+    way = "Spark's join" if strategy == "spark" else planner.config.interval_join_algorithm
+    facts: dict[str, Any] = {"runs": f"IntervalJoin ({way})", "why": why, "rivals": rivals}
     if strategy != "spark":
         inputs = tuple(planner.marked(side) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.

@@ -234,6 +234,7 @@ def interval_stream(
         strategy="exchange",
         stream_spans=stream_spans((node.left, node.right)),
         delays=delays(node, (left, right)),
+        runs="IntervalJoin (slices)",
         why=retention(node, placed=placing is not None),
         placing=placing,
         owner=owned_side(node),

@@ -117,11 +117,13 @@ class Estimate:
 class PhysicalPlan(PlanNode):
     """A physical operator; frozen, its children are the fields that hold physical plans.
 
-    `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it. `rivals` are the ways
+    `runs` names the operator and the way that it runs, "IntervalJoin (slices)", where there are several; `why` is the
+    strategy's reason for choosing this node, with its numbers. EXPLAIN prints both. `rivals` are the ways
     that the strategy compared, `estimated` what it expects of the result. `computes` is the logical node whose result
     this is, where a strategy answered for one.
     """
 
+    runs: str = field(default="", compare=False, kw_only=True, repr=False)
     why: str = field(default="", compare=False, kw_only=True, repr=False)
     rivals: tuple[Rival, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     estimated: Estimate | None = field(default=None, compare=False, kw_only=True, repr=False)
@@ -191,7 +193,7 @@ class PhysicalPlan(PlanNode):
 
     def details(self) -> dict[str, Any]:
         """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
-        return {"why": self.why} if self.why else {}
+        return {name: text for name, text in (("runs", self.runs), ("why", self.why)) if text}
 
 
 @dataclass(frozen=True)
