@@ -41,6 +41,8 @@ class Planner:
     decided: dict[int, tuple[UMJoin, StrategyChoice]] = field(default_factory=dict)
     #: The whole plan.
     root: LogicalPlan | None = None
+    #: Why Spark refuses the whole statement, so that no operator of ours runs.
+    refused: str | None = None
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
@@ -53,7 +55,7 @@ class Planner:
 
     def stream_obstacle(self) -> str | None:
         """Why Spark's version or settings do not suit the state of our operators over streams."""
-        return None if self.catalog is None else self.catalog.stream_obstacle()
+        return self.refused or (None if self.catalog is None else self.catalog.stream_obstacle())
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
         """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
@@ -352,13 +354,16 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     return UnsupportedError(f"{node.operator_name} cannot read a stream yet", condition="stream-not-supported")
 
 
-def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:
+def plan_physical(
+    plan: LogicalPlan, config: Config, catalog: Catalog | None = None, refused: str | None = None
+) -> PhysicalPlan:
     """The physical plan of an optimized logical plan. Starts no Spark.
 
-    `catalog` says which files a scanned table has; without it scans read through Spark.
+    `catalog` says which files a scanned table has; without it scans read through Spark. `refused` is why Spark refuses
+    the whole statement.
     Raises InternalError for a node that no strategy knows.
     """
-    return Planner(config, catalog, root=plan).later(plan)
+    return Planner(config, catalog, root=plan, refused=refused).later(plan)
 
 
 def contains_extension(physical: PhysicalPlan) -> list[str]:

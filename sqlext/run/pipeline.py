@@ -226,9 +226,11 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     options = AnalyzerOptions(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
     hidden = None if statement.uses_extension or mode == "analyze" else hidden_stream(analyzed)
-    if hidden is not None:  # Spark refuses the statement, so no setting may promise an operator
+    refused = None
+    if hidden is not None:  # no setting may promise an operator
         check_hidden(analyzed, hidden)
         config = replace(config, umjoin_strategy="cascade")
+        refused = "Spark refuses a stream in a subquery of an expression"
     trace = RuleExecutor(BATCHES).optimize(analyzed)
     asked_for = operators_asked_for(analyzed)
     try:
@@ -237,7 +239,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
             refuse_unfollowed(trace.final)
     except UnsupportedError as error:  # without our syntax, one of our hints has asked for the operator
         raise error.about_hint() from None
-    physical = plan_physical(trace.final, config, catalog)
+    physical = plan_physical(trace.final, config, catalog, refused)
     extensions = tuple(contains_extension(physical))
     # Neither passes: a rule may have pruned the window away, and compat's words mean something else to Spark.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE

@@ -301,6 +301,8 @@ class JoinPlanner(Protocol):
     decided: dict[int, tuple[UMJoin, StrategyChoice]]
     #: The whole plan.
     root: LogicalPlan | None
+    #: Why Spark refuses the whole statement.
+    refused: str | None
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of a node."""
@@ -347,6 +349,8 @@ def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
 def _stream_choice(node: UMJoin, planner: JoinPlanner) -> tuple[StreamParts | str, str]:
     """What our operator computes, or why it does not; and why it does."""
     config = planner.config
+    if planner.refused is not None:
+        return planner.refused, ""
     if node.asked is not None:
         return stream_parts(node), "as the hint says"
     if config.umjoin_strategy == "operator":
