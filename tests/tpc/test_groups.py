@@ -118,8 +118,8 @@ def test_streams_have_the_groups_of_tables(name: str, number: int) -> None:
 
 
 def test_each_group_of_streams_has_its_choice_with_the_reason() -> None:
-    """As docs/reference/umjoin.md says: an aggregate above keeps state in Spark, and streams in subqueries of expressions
-    are refused by Spark."""
+    """As docs/reference/umjoin.md says: an aggregate above keeps state in Spark, and streams in subqueries
+    of expressions are refused by Spark."""
     state = "what reads its rows keeps state in Spark, and needs their event time, which ends at our operator"
     subquery = "Spark refuses a stream in a subquery of an expression"
     wanted = {number: subquery if number in (2, 11, 15, 18, 21) else state for number in TPCH_INPUTS}
