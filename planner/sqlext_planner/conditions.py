@@ -35,6 +35,7 @@ Condition = Literal[
     "unsupported-type",
     "number-out-of-range",
     "column-count",
+    "row-value",
     # windows and groups
     "window-definition",
     "window-without-key",
@@ -59,6 +60,7 @@ Condition = Literal[
     "spark-block",
     "hint-not-followed",
     "left-to-spark",
+    "not-servable",
     "no-equivalent",
     "setting-changes-meaning",
     # streams

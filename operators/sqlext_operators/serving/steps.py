@@ -1,0 +1,251 @@
+"""What a deployment computes of a request row, step by step: plain frozen data, picklable, with no SQL in it.
+
+The rows that a step reads are kept by its inputs (`store.KeptRows`). A request row is behind all kept rows in input
+order. The operators are those of batch, over the few rows that the request reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.arrays import Int64s
+from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
+from sqlext_operators.columns.compact import concatenate
+from sqlext_operators.columns.reshape import rows_without_columns
+from sqlext_operators.expressions.evaluation import evaluate, true_rows
+from sqlext_operators.expressions.nodes import TaskExpression
+from sqlext_operators.kernels.sequence_sort import COPIED
+from sqlext_operators.last_join.operator import LastJoinProcessor
+from sqlext_operators.last_join.spec import LastJoinSpec
+from sqlext_operators.sequences.sequence import Piece
+from sqlext_operators.serving.store import EVERY, KeptRows, KeptSpec, Span
+from sqlext_operators.window.processor import WindowUnionProcessor
+from sqlext_operators.window.reach import WindowReach, reach_of
+from sqlext_operators.window.spec import WindowUnionSpec
+
+_NEVER = int(np.iinfo(np.int64).max)
+#: Times are cut here, so that adding a reach cannot overflow.
+_FARTHEST = 1 << 62
+
+Items = tuple[tuple[str, TaskExpression], ...]
+
+
+def computed(items: Items, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The values of expressions over a batch's columns, by their names. Raises as `evaluate`."""
+    if not items:
+        return rows_without_columns(batch.num_rows)
+    columns = [evaluate(expression, batch.column, batch.num_rows) for _, expression in items]
+    return pa.RecordBatch.from_arrays(columns, names=[name for name, _ in items])
+
+
+def beside(batch: pa.RecordBatch, items: Items) -> pa.RecordBatch:
+    """The batch with computed columns at its end."""
+    more = computed(items, batch)
+    names = [*batch.schema.names, *more.schema.names]
+    return pa.RecordBatch.from_arrays([*batch.columns, *more.columns], names=names) if items else batch
+
+
+Stores = Sequence[KeptRows]
+
+
+@dataclass(frozen=True)
+class ProjectStep:
+    """Other columns of each row."""
+
+    columns: Items
+
+    def run(self, batch: pa.RecordBatch, stores: Stores = ()) -> pa.RecordBatch:
+        """The columns. Raises as `evaluate`."""
+        return computed(self.columns, batch)
+
+
+@dataclass(frozen=True)
+class FilterStep:
+    """The rows for which a condition is true."""
+
+    condition: TaskExpression
+
+    def run(self, batch: pa.RecordBatch, stores: Stores = ()) -> pa.RecordBatch:
+        """The rows. Raises as `evaluate`."""
+        return batch.filter(pa.array(true_rows(self.condition, batch.column, batch.num_rows)))
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """Rows of a table that a step reads, and what becomes of them before they are kept.
+
+    `back` is how long after its time a row may be needed, in units of the order column; None: for good.
+    """
+
+    table: str
+    steps: tuple[ProjectStep | FilterStep, ...]
+    kept: KeptSpec
+    back: int | None = None
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What is kept of rows of the table."""
+        for step in self.steps:
+            batch = step.run(batch)
+        return batch
+
+
+@dataclass(frozen=True)
+class ServedRight:
+    """A right side of a LAST JOIN: the input that keeps it. If only its last row up to a time can match, `until` names
+    the left column that has the time (None: no bound), and `before` says that the time itself is out."""
+
+    source: int
+    is_last: bool = False
+    until: str | None = None
+    before: bool = False
+
+    def span(self, batch: pa.RecordBatch) -> Span | None:
+        """The rows of a key that one left row may match; None: none."""
+        if not self.is_last:
+            return EVERY
+        if self.until is None:
+            return Span(_NEVER, _NEVER, 1, _NEVER)
+        time = int(order_with_nulls(batch.column(self.until))[0])
+        if time == NULL_ORDER:
+            return None
+        time -= self.before
+        return Span(_NEVER, time, 1, time)
+
+
+@dataclass(frozen=True)
+class LastJoinStep:
+    """The last matching row of each right side for each row: `wire` are computed columns that the join reads."""
+
+    wire: Items
+    join: LastJoinSpec
+    rights: tuple[ServedRight, ...]
+
+    def run(self, batch: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+        """The rows with the right sides' columns. Raises as `evaluate`."""
+        left = beside(batch, self.wire)
+        tables = [self._table(left, place, stores) for place in range(len(self.rights))]
+        processor = LastJoinProcessor(self.join, tables)
+        found = list(processor.join(left, max(1, left.num_rows)))
+        return found[0] if found else whole(self._schema(batch, stores), [])
+
+    def _table(self, left: pa.RecordBatch, place: int, stores: Stores) -> pa.RecordBatch:
+        """The right rows that the left rows may match."""
+        side, served = self.join.rights[place], self.rights[place]
+        store = stores[served.source]
+        keys = left.select(list(self.join.keys)).rename_columns(list(side.keys)) if side.keys else left
+        if left.num_rows == 1:
+            span = served.span(left)
+            return whole(store.spec.schema, []) if span is None else store.find(keys, span)
+        if not side.keys:
+            return store.find(keys.slice(0, 1))
+        distinct = pa.table(keys).group_by(list(side.keys)).aggregate([]).combine_chunks().to_batches()
+        rows = [store.find(batch.slice(row, 1)) for batch in distinct for row in range(batch.num_rows)]
+        return whole(store.spec.schema, rows)
+
+    def _schema(self, batch: pa.RecordBatch, stores: Stores) -> pa.Schema:
+        fields = [batch.schema.field(name) for name in self.join.payload]
+        pairs = zip(self.join.rights, self.rights, strict=True)
+        rights = [stores[one.source].spec.schema.field(name) for side, one in pairs for name in side.payload]
+        return pa.schema([*fields, *rights])
+
+
+@dataclass(frozen=True)
+class WindowStep:
+    """The windows of a request row.
+
+    wire       computed columns of the request row that the windows read: keys, order, arguments
+    window     what is computed; its payload is empty
+    unions     the inputs that keep the union sources' rows, as columns of the wire
+    own        the input that keeps the rows of the request table; None: no window shows them
+    before     what makes columns of the wire of these: steps, and `wire`
+    """
+
+    wire: Items
+    window: WindowUnionSpec
+    types: pa.Schema
+    unions: tuple[int, ...]
+    own: int | None = None
+    before: tuple[ProjectStep | LastJoinStep, ...] = ()
+
+    @cached_property
+    def reach(self) -> WindowReach:
+        """How far the windows reach from the request row."""
+        return reach_of(self.window)
+
+    def run(self, batch: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+        """The one row with the windows' results. Raises as `evaluate`, OverflowError under ANSI."""
+        asked = computed(self.wire, batch)
+        processor = WindowUnionProcessor(self.window, {item.name: item.type for item in self.types}, pa.schema([]))
+        (found,) = processor.process(self._piece(asked, stores), True)
+        return pa.RecordBatch.from_arrays(
+            [*batch.columns, *found.columns], names=[*batch.schema.names, *found.schema.names]
+        )
+
+    def _piece(self, asked: pa.RecordBatch, stores: Stores) -> Piece:
+        """The rows of the key that the request row reaches, and this row, in sequence order."""
+        order = self.window.order
+        time = 0 if order is None else int(order_with_nulls(asked.column(order))[0])
+        span = self._span(time)
+        key = asked.select(list(self.window.keys)) if self.window.keys else asked
+        parts = [(number, stores[source].find(key, span)) for number, source in enumerate(self.unions, 1)]
+        parts.reverse()  # the first listed union source is the newest of equal times
+        if self.own is not None:
+            rows = stores[self.own].find(key, span)
+            for step in self.before:
+                rows = step.run(rows, stores)
+            parts.append((COPIED, computed(self.wire, rows) if self.before else rows))
+        parts = [(source, rows) for source, rows in parts if rows.num_rows]
+        parts.append((0, asked))
+        return self._sorted(parts)
+
+    def _span(self, time: int) -> Span:
+        reach = self.reach
+        if self.window.order is None:
+            return replace(EVERY, rows=reach.rows) if reach.rows else EVERY
+        if time == NULL_ORDER:  # a row without a time sees rows without one, and by number those before it: none have
+            return Span(NULL_ORDER, NULL_ORDER)
+        low = max(time - reach.back, -_FARTHEST)
+        return Span(low, min(time + reach.ahead, _FARTHEST), reach.rows, time)
+
+    def _sorted(self, parts: Sequence[tuple[int, pa.RecordBatch]]) -> Piece:
+        names = [item.name for item in self.types]
+        args = {
+            name: concatenate([rows.column(name) for _, rows in parts], self.types.field(name).type) for name in names
+        }
+        source = np.concatenate([np.full(rows.num_rows, number, np.uint8) for number, rows in parts])
+        times: Int64s = np.zeros(len(source), np.int64)
+        if self.window.order is not None:
+            times = np.concatenate([order_with_nulls(rows.column(self.window.order)) for _, rows in parts])
+            if (times[1:] < times[:-1]).any():
+                by_time = np.argsort(times, kind="stable")
+                places = pa.array(by_time)
+                times, source = times[by_time], source[by_time]
+                args = {name: column.take(places) for name, column in args.items()}
+        return Piece(np.zeros(len(source), np.int64), times, source, args, rows_without_columns(1))
+
+
+Step = ProjectStep | LastJoinStep | WindowStep
+
+
+@dataclass(frozen=True)
+class ServingSpec:
+    """A deployment: the types of the tables that it reads by name, what is kept of them, and what is computed of a row
+    of the table `request`: its columns by their names, which need not differ."""
+
+    request: str
+    tables: Mapping[str, pa.Schema]
+    inputs: tuple[InputSpec, ...]
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+
+    def answer(self, row: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+        """The result of one row. Raises as the steps."""
+        for step in self.steps:
+            row = step.run(row, stores)
+        return row

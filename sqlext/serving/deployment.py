@@ -1,0 +1,171 @@
+"""A deployment: a statement that is answered for one row at a time, over rows that are kept in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
+from sqlext_operators.serving.steps import InputSpec, ServingSpec
+from sqlext_operators.serving.store import KeptRows
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.serving.steps import ServingSettings, serving_spec
+
+from sqlext.run.pipeline import stage
+from sqlext.serving.values import to_batch, to_rows
+
+#: Rows of a table as they are pushed.
+Rows: TypeAlias = Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result row, and whether rows that it may have needed are gone: its time is before what is kept."""
+
+    row: dict[str, Any]
+    is_partial: bool = False
+
+
+class Deployment:
+    """A statement with windows and LAST JOINs over one request table, answered in this process.
+
+    `answer(row)` is the row that batch gives for it if the tables held all rows that were pushed, and this row came
+    last in input order; it is not stored. Rows that were pushed are seen by every later answer. A row is kept while an
+    answer may need it: reach counts back from the newest time of its table, less `lateness` (in units of the order
+    column, microseconds for timestamps; None: for good). Safe for several threads.
+
+    Raises what planning raises, and UnsupportedError (`not-servable`) for what cannot be answered for one row.
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        catalog: Catalog,
+        *,
+        request: str | None = None,
+        settings: ServingSettings,
+        name: str = "deployment",
+        config: Config | None = None,
+        compat: str | None = None,
+        lateness: int | None = 0,
+    ) -> None:
+        self.name, self.sql, self.lateness, self.time_zone = name, sql, lateness, settings.time_zone
+        plan = stage(sql, catalog, config or Config(always_lower=True), compat)
+        if plan.optimized is None:
+            raise UnsupportedError(
+                "only a query with windows or LAST JOINs can be deployed", condition="not-servable", help="write SELECT"
+            ).with_sql(sql)
+        try:
+            first = _first_scan(plan.optimized)
+            self.spec: ServingSpec = serving_spec(
+                plan.optimized, _table_name(plan.optimized, request or first), settings
+            )
+        except (UnsupportedError, AnalysisError) as error:
+            raise error.with_sql(plan.statement.sql) from None
+        self.schemas = {table: _schema(catalog, table) for table in self.spec.tables}
+        self._stores = [KeptRows(item.kept) for item in self.spec.inputs]
+        self._newest: dict[int, int] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def request(self) -> str:
+        """The request table."""
+        return self.spec.request
+
+    def push(self, table: str, rows: Rows) -> int:
+        """Store rows of a table: mappings, or Arrow with its columns. Returns how many they are.
+
+        Raises AnalysisError for a table that the statement does not read, an unknown column, or a value that does not
+        fit its column's type; then none of the rows is stored.
+        """
+        name = self._known(table)
+        batch = to_batch(rows, self.schemas[name], name)
+        kept = [(place, item, item.rows(batch)) for place, item in enumerate(self.spec.inputs) if item.table == name]
+        with self._lock:
+            for place, item, found in kept:
+                self._stores[place].add(found)
+                self._forget(place, item, found)
+        return int(batch.num_rows)
+
+    def answer(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The result for one row of the request table, as `Row.asDict()` has it. Raises as `push`."""
+        return self.answers(to_batch([row], self.schemas[self.request], self.request))[0].row
+
+    def answer_many(self, rows: Rows) -> list[dict[str, Any]]:
+        """The results for several rows, each as if it came alone. Raises as `push`."""
+        return [answer.row for answer in self.answers(to_batch(rows, self.schemas[self.request], self.request))]
+
+    def answers(self, batch: pa.RecordBatch) -> list[Answer]:
+        """The results for rows of the request table."""
+        found = []
+        with self._lock:
+            for place in range(batch.num_rows):
+                result = self.spec.answer(batch.slice(place, 1), self._stores)
+                (row,) = to_rows(result, self.spec.names)
+                found.append(Answer(row))
+        return found
+
+    @property
+    def kept_rows(self) -> int:
+        """How many rows the inputs keep."""
+        return sum(store.rows for store in self._stores)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The Arrow bytes of these rows."""
+        with self._lock:
+            return sum(store.nbytes for store in self._stores)
+
+    def _known(self, table: str) -> str:
+        known = {name.lower(): name for name in self.spec.tables}
+        if table.lower() not in known:
+            raise AnalysisError(
+                f"the deployment '{self.name}' reads no table '{table}'",
+                condition="unknown-table",
+                help=f"it reads {', '.join(sorted(self.spec.tables))}",
+            )
+        return known[table.lower()]
+
+    def _forget(self, place: int, item: InputSpec, rows: pa.RecordBatch) -> None:
+        """Let rows go that no answer needs any longer."""
+        if item.back is None or item.kept.order is None or self.lateness is None or not rows.num_rows:
+            return
+        newest = max(self._newest.get(place, NULL_ORDER), int(order_with_nulls(rows.column(item.kept.order)).max()))
+        self._newest[place] = newest
+        if newest > NULL_ORDER:
+            self._stores[place].forget(newest - self.lateness - item.back)
+
+
+def _schema(catalog: Catalog, table: str) -> pa.Schema:
+    info = catalog.table(table)
+    assert info is not None
+    return pa.schema([(name, to_arrow(dtype)) for name, dtype in info.columns])
+
+
+def _first_scan(plan: Any) -> str:
+    """The table at the end of the chain of first children."""
+    while plan.children:
+        plan = plan.children[0]
+    return str(plan.table) if isinstance(plan, Scan) else ""
+
+
+def _table_name(plan: Any, request: str) -> str:
+    """The name that a table has in the plan. Raises AnalysisError."""
+    names = {scan.table.lower(): scan.table for scan in plan.collect(Scan)}
+    found = names.get(request.lower()) or next(
+        (n for key, n in names.items() if key.split(".")[-1] == request.lower()), None
+    )
+    if found is None:
+        raise AnalysisError(
+            f"the statement reads no table '{request}'",
+            condition="unknown-table",
+            help=f"it reads {', '.join(sorted(names.values()))}",
+        )
+    return str(found)
