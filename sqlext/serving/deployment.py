@@ -107,9 +107,11 @@ class Deployment:
         found = []
         with self._lock:
             for place in range(batch.num_rows):
+                for store in self._stores:
+                    store.missed = False
                 result = self.spec.answer(batch.slice(place, 1), self._stores)
                 (row,) = to_rows(result, self.spec.names)
-                found.append(Answer(row))
+                found.append(Answer(row, any(store.missed for store in self._stores)))
         return found
 
     @property

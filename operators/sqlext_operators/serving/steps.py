@@ -24,7 +24,7 @@ from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.last_join.operator import LastJoinProcessor
 from sqlext_operators.last_join.spec import LastJoinSpec
 from sqlext_operators.sequences.sequence import Piece
-from sqlext_operators.serving.store import EVERY, KeptRows, KeptSpec, Span
+from sqlext_operators.serving.store import EVERY, AskedRows, KeptRows, KeptSpec, Span
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.reach import WindowReach, reach_of
 from sqlext_operators.window.spec import WindowUnionSpec
@@ -51,7 +51,7 @@ def beside(batch: pa.RecordBatch, items: Items) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, *more.columns], names=names) if items else batch
 
 
-Stores = Sequence[KeptRows]
+Stores = Sequence[KeptRows | AskedRows]
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class WindowStep:
         parts = [(number, stores[source].find(key, span)) for number, source in enumerate(self.unions, 1)]
         parts.reverse()  # the first listed union source is the newest of equal times
         if self.own is not None:
-            rows = stores[self.own].find(key, span)
+            rows = stores[self.own].stored.find(key, span)
             for step in self.before:
                 rows = step.run(rows, stores)
             parts.append((COPIED, computed(self.wire, rows) if self.before else rows))
@@ -244,8 +244,10 @@ class ServingSpec:
     steps: tuple[Step, ...]
     names: tuple[str, ...]
 
-    def answer(self, row: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+    def answer(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> pa.RecordBatch:
         """The result of one row. Raises as the steps."""
+        pairs = zip(self.inputs, kept, strict=True)
+        stores = [AskedRows(one, item.rows(row)) if item.table == self.request else one for item, one in pairs]
         for step in self.steps:
             row = step.run(row, stores)
         return row

@@ -68,8 +68,13 @@ class KeptRows:
         self.spec = spec
         self._shards = [_Shard(spec) for _ in range(_SHARDS)]
         self._next = 0
-        #: Rows with times below this may be gone.
-        self.cutoff = NULL_ORDER
+        #: Rows with times below this may be gone; whether a span has asked for such.
+        self.cutoff, self.missed = NULL_ORDER, False
+
+    @property
+    def stored(self) -> KeptRows:
+        """The rows without that of a request."""
+        return self
 
     @property
     def rows(self) -> int:
@@ -98,22 +103,28 @@ class KeptRows:
     def find(self, key: pa.RecordBatch, span: Span = EVERY) -> pa.RecordBatch:
         """The rows with the key columns of `key` (one row; NULL is a key) that a span names, in the order of their
         times and then as they came."""
+        if span is not EVERY and min(span.low, span.at if span.rows else span.low) < self.cutoff:
+            self.missed = True
         number = row_hashes(key, self.spec.keys)[0]
         shard = self._shards[int(number >> _SHIFT) if self.spec.keys else 0]
-        parts = [self._cut(part, span) for part in shard.parts(number) if part.num_rows]
+        parts = [self.cut(part, span) for part in shard.parts(number) if part.num_rows]
         parts = [part for part in parts if part.num_rows]
         if not parts:
             return whole(self.spec.schema, [])
         if len(parts) == 1:
-            return self._with_key(parts[0], key)
+            return self.with_key(parts[0], key)
+        return self.cut(self.with_key(self.in_order(parts), key), span)
+
+    def in_order(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Rows in the order of their times, those of later parts behind those of earlier ones with equal times."""
         batch = whole(self.spec.schema, parts)
         if self.spec.order is not None:
             times = order_with_nulls(batch.column(self.spec.order))
             if (times[1:] < times[:-1]).any():
                 batch = take_rows(batch, np.argsort(times, kind="stable"))
-        return self._cut(self._with_key(batch, key), span)
+        return batch
 
-    def _cut(self, part: pa.RecordBatch, span: Span) -> pa.RecordBatch:
+    def cut(self, part: pa.RecordBatch, span: Span) -> pa.RecordBatch:
         """The rows of a span among some in the order of their times."""
         if span is EVERY:
             return part
@@ -126,7 +137,7 @@ class KeptRows:
             start = min(start, max(0, int(np.searchsorted(times, span.at, side="right")) - span.rows))
         return part.slice(start, max(0, stop - start))
 
-    def _with_key(self, batch: pa.RecordBatch, key: pa.RecordBatch) -> pa.RecordBatch:
+    def with_key(self, batch: pa.RecordBatch, key: pa.RecordBatch) -> pa.RecordBatch:
         """Without rows of other keys that have the same hash."""
         for name in self.spec.keys:
             wanted, column = key.column(name)[0], batch.column(name)
@@ -149,6 +160,22 @@ class KeptRows:
         for shard in self._shards:
             shard.settle()
             yield from (run.batch for run in shard.every_run())
+
+
+class AskedRows:
+    """The rows of an input and that of a request behind them, where the input reads the request table: for batch it is
+    in that table too."""
+
+    def __init__(self, stored: KeptRows, asked: pa.RecordBatch) -> None:
+        self.spec, self.stored = stored.spec, stored
+        self._asked, self._hashes = asked, row_hashes(asked, stored.spec.keys)
+
+    def find(self, key: pa.RecordBatch, span: Span = EVERY) -> pa.RecordBatch:
+        """As `KeptRows.find`."""
+        rows = self.stored.find(key, span)
+        if not self._asked.num_rows or (self.spec.keys and self._hashes[0] != row_hashes(key, self.spec.keys)[0]):
+            return rows
+        return self.stored.cut(self.stored.in_order([rows, self.stored.with_key(self._asked, key)]), span)
 
 
 def _is_nan(value: pa.Scalar) -> bool:
