@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sqlext.builders import Query, Source
     from sqlext.catalog.options import DataFiles
     from sqlext.run.pipeline import StagedPlan
+    from sqlext.serving.deployment import Deployment
     from sqlext.streams import Streams
 
 COMPAT = ("openmldb",)
@@ -211,6 +212,37 @@ class Session:
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
                 plan = self._stage(text.sql, config, settings, given, lenient=False, analyze=True)
                 return measured(plan, self.spark, config)
+
+    def deploy(
+        self,
+        sqlQuery: str,  # noqa: N803 - as `sql`
+        *,
+        request: str | None = None,
+        name: str = "deployment",
+        lateness: int | None = 0,
+    ) -> Deployment:
+        """A deployment of a query with windows and LAST JOINs, which answers one row of the table `request` (by default
+        the first one of FROM) at a time in this process (docs/serving.md). It has no rows yet: `load` and `push`.
+
+        Raises UnsupportedError for a query that cannot be answered for one row.
+        """
+        from sqlext_planner.relational.nodes import Scan
+        from sqlext_planner.serving.steps import ServingSettings
+
+        from sqlext.catalog.dictionary import DictCatalog
+        from sqlext.catalog.spark import columns_of
+        from sqlext.serving.deployment import Deployment
+
+        plan = self.plan(sqlQuery)
+        tables = {} if plan.analyzed is None else {scan.table for scan in plan.analyzed.collect(Scan)}
+        with self._working(sqlQuery):
+            schemas = {table: dict(columns_of(self.spark.table(table).schema)) for table in tables}
+            ansi = str(self.spark.conf.get(ANSI)).lower() == "true"
+            settings = ServingSettings(ansi, str(self.spark.conf.get("spark.sql.session.timeZone")))
+        known = DictCatalog(schemas)
+        return Deployment(
+            sqlQuery, known, request=request, settings=settings, name=name, compat=self.compat, lateness=lateness
+        )
 
     def table(self, source: Source) -> Query:
         """A query over a table or view, a DataFrame, or another query, to which Python adds windows, joins and

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
-from sqlext_operators.serving.steps import InputSpec, ServingSpec
+from sqlext_operators.serving.steps import InputSpec, LastJoinStep, ServingSpec, Step, WindowStep
 from sqlext_operators.serving.store import KeptRows
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
@@ -17,10 +18,16 @@ from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.serving.steps import ServingSettings, serving_spec
+from sqlext_planner.spark.versions import is_frame
 
 from sqlext.run.pipeline import stage
-from sqlext.serving.values import to_batch, to_rows
+from sqlext.serving.values import parquet_rows, to_batch, to_rows
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Rows of one push of `load`.
+_LOADED_ROWS = 1_000_000
 #: Rows of a table as they are pushed.
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 
@@ -94,6 +101,20 @@ class Deployment:
                 self._forget(place, item, found)
         return int(batch.num_rows)
 
+    def load(self, table: str, source: str | Path | DataFrame | Rows) -> int:
+        """Store the rows of Parquet files (a file or a folder, read without Spark), of a DataFrame, or of `push`, in
+        their order. Returns how many they are. Raises as `push`."""
+        name = self._known(table)
+        columns = self.spec.tables[name].names
+        if isinstance(source, str | Path):
+            found = parquet_rows(source, columns)
+        elif is_frame(source):
+            frame = source.select(*(f"`{column}`" for column in columns))
+            found = iter(frame.toArrow().to_batches(_LOADED_ROWS))
+        else:
+            return self.push(name, cast(Rows, source))
+        return sum(self.push(name, batch) for batch in found)
+
     def answer(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The result for one row of the request table, as `Row.asDict()` has it. Raises as `push`."""
         return self.answers(to_batch([row], self.schemas[self.request], self.request))[0].row
@@ -113,6 +134,33 @@ class Deployment:
                 (row,) = to_rows(result, self.spec.names)
                 found.append(Answer(row, any(store.missed for store in self._stores)))
         return found
+
+    def explain(self) -> str:
+        """What is kept of each table and why, and the steps of an answer."""
+        lines = [f"Deployment {self.name}: a row of {self.request}"]
+        for place, (item, store) in enumerate(zip(self.spec.inputs, self._stores, strict=True)):
+            kept = item.kept
+            names = ", ".join(kept.schema.names)
+            keys = f" by {', '.join(kept.keys)}" if kept.keys else ""
+            order = f" in order of {kept.order}" if kept.order is not None else ""
+            width = f", {store.nbytes / store.rows:.0f} bytes a row" if store.rows else ""
+            lines.append(f"  input {place}: {item.table} [{names}]{keys}{order}")
+            lines.append(f"      (kept: {self._told(item)}; {store.rows} rows{width})")
+        lines += [f"  step {place}: {_step(step)}" for place, step in enumerate(self.spec.steps, 1)]
+        return "\n".join(lines)
+
+    def _told(self, item: InputSpec) -> str:
+        """How long rows of an input are kept."""
+        if item.back is None or self.lateness is None or item.kept.order is None:
+            return "for good"
+        if item.kept.newest:
+            of = "the newest of each key"
+            return (
+                of
+                if item.back < 0
+                else f"{of} that is {self.lateness + item.back} older than the newest of all, and later ones"
+            )
+        return f"{self.lateness + item.back} after the newest time of the table"
 
     @property
     def kept_rows(self) -> int:
@@ -143,6 +191,17 @@ class Deployment:
         self._newest[place] = newest
         if newest > NULL_ORDER:
             self._stores[place].forget(newest - self.lateness - item.back)
+
+
+def _step(step: Step) -> str:
+    match step:
+        case WindowStep():
+            calls = [f"{call.function} AS {call.output}" for window in step.window.windows for call in window.calls]
+            inputs = [*step.unions, *(() if step.own is None else (step.own,))]
+            return f"windows over inputs {', '.join(map(str, inputs))}: {', '.join(calls)}"
+        case LastJoinStep():
+            return f"last row of input {', '.join(str(right.source) for right in step.rights)}"
+    return f"columns: {', '.join(name for name, _ in step.columns)}"
 
 
 def _schema(catalog: Catalog, table: str) -> pa.Schema:

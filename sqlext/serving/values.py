@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,29 @@ def to_batch(
             columns[column][place] = value
     arrays = [_array(columns[item.name], item, table) for item in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def parquet_rows(path: str | Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, or of the files of a folder by their names, with some columns.
+
+    Raises AnalysisError if there are none, or if a column is missing.
+    """
+    import pyarrow.dataset as files
+
+    try:
+        found = files.dataset(str(path), format="parquet", partitioning="hive")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise AnalysisError(
+            f"{path} cannot be read: {error}", condition="table-files", help="name Parquet files"
+        ) from None
+    missing = next((name for name in columns if name not in found.schema.names), None)
+    if missing is not None:
+        raise AnalysisError(
+            f"{path} has no column '{missing}'",
+            condition="unknown-column",
+            help=f"it has {', '.join(found.schema.names)}",
+        )
+    return (batch for batch in found.to_batches(columns=list(columns)) if batch.num_rows)
 
 
 def unknown_column(name: str, schema: pa.Schema, table: str) -> AnalysisError:
