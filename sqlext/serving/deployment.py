@@ -153,14 +153,9 @@ class Deployment:
         """How long rows of an input are kept."""
         if item.back is None or self.lateness is None or item.kept.order is None:
             return "for good"
-        if item.kept.newest:
-            of = "the newest of each key"
-            return (
-                of
-                if item.back < 0
-                else f"{of} that is {self.lateness + item.back} older than the newest of all, and later ones"
-            )
-        return f"{self.lateness + item.back} after the newest time of the table"
+        age = self.lateness + item.back
+        newest = f"the newest {item.kept.newest} of each key" if item.kept.newest else ""
+        return newest if age < 0 else f"{age} behind the newest time of all{newest and f', and {newest} before that'}"
 
     @property
     def kept_rows(self) -> int:

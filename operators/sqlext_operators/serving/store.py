@@ -37,13 +37,14 @@ class KeptSpec:
     schema  the columns on the wire
     keys    the columns of the key; none: all rows have one key
     order   the column of times, None if rows have none: they are in the order in which they came
-    newest  of the rows that are old enough to go, the newest one of each key stays (a LAST JOIN may take it)
+    newest  of the rows that are old enough to go, so many of each key stay, the newest ones: a LAST JOIN may take one,
+            and windows count rows
     """
 
     schema: pa.Schema
     keys: tuple[str, ...]
     order: str | None
-    newest: bool = False
+    newest: int = 0
 
 
 @dataclass(frozen=True)
@@ -219,10 +220,11 @@ class _Run:
     def stale(self, spec: KeptSpec, cutoff: int) -> Bools:
         """bool[n], the rows that can go."""
         assert spec.order is not None
-        old = order_with_nulls(self.batch.column(spec.order)) < cutoff
-        if spec.newest:  # the last old row of each key is the one before the first that is not, or before the next key
-            last = np.append(old[1:] < old[:-1], True) | np.isin(np.arange(1, len(old) + 1), self.starts[1:])
-            old &= ~last
+        old: Bools = order_with_nulls(self.batch.column(spec.order)) < cutoff
+        if spec.newest:  # the old rows of a key are its first ones
+            rows = np.diff(self.starts)
+            least = np.add.reduceat(old, self.starts[:-1], dtype=np.int64) - spec.newest
+            old &= np.arange(len(old)) - np.repeat(self.starts[:-1], rows) < np.repeat(least, rows)
         return old
 
 

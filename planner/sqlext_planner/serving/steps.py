@@ -297,7 +297,7 @@ class _Lowering:
             served = replace(served, until=times[0].left, before=times[0].operator == ">")
         back = None if not is_last or not side.order else self.behind if times else _AT_ONCE
         order = side.order[0] if is_timed else None
-        return self.keep(rows, wire, wanted, side.keys, order, back, newest=is_last), served
+        return self.keep(rows, wire, wanted, side.keys, order, back, newest=int(is_last)), served
 
     def keep(
         self,
@@ -308,7 +308,7 @@ class _Lowering:
         order: str | None,
         back: int | None,
         *,
-        newest: bool = False,
+        newest: int = 0,
     ) -> int:
         """The number of the input with the columns of the wire and those that are `wanted`."""
         plain = tuple(dict.fromkeys((*wanted, *wire.plain)))
@@ -352,8 +352,10 @@ class _Lowering:
         for call, shipped in calls.items():
             self.types[call.column] = self.result_type(call, shipped, types)
         reach = reach_of(spec)
-        back = None if reach.rows or order is None else reach.back
-        unions = tuple(self.union(plan, place, wire, keys, order, back) for place in range(len(plan.unions)))
+        back = None if order is None else reach.back
+        unions = tuple(
+            self.union(plan, place, wire, keys, order, back, reach.rows) for place in range(len(plan.unions))
+        )
         step = WindowStep(own, spec, types, unions)
         if reach.shows_from:
             step = self.shown(plan, step, wire, back)
@@ -393,7 +395,14 @@ class _Lowering:
                 raise _refused("a window of a deployment counts no rows after the request row", span, "use ROWS_RANGE")
 
     def union(
-        self, plan: WindowUnion, place: int, wire: WireColumns, keys: Sequence[str], order: str | None, back: int | None
+        self,
+        plan: WindowUnion,
+        place: int,
+        wire: WireColumns,
+        keys: Sequence[str],
+        order: str | None,
+        back: int | None,
+        newest: int,
     ) -> int:
         """The number of the input that keeps a union source's rows, as FROM's columns by position."""
         rows, source = plan.unions[place], plan.source
@@ -411,7 +420,7 @@ class _Lowering:
             if ours.column in read:
                 items.append(NamedExpr(as_type(theirs.column, given, wanted), ours.column))
         renamed = Project(tuple(items), rows)
-        return self.keep(renamed, wire, (), keys, order, back)
+        return self.keep(renamed, wire, (), keys, order, back, newest=newest)
 
     def mismatch(self, told: str, place: int, rows: LogicalPlan) -> SqlExtError:
         """The error of a union source whose columns are not FROM's."""
@@ -430,7 +439,8 @@ class _Lowering:
         inner = next(iter(source.collect(WindowUnion)), None)
         read = frozenset(wire.plain) | {c for item in wire.computed for c in item.references}
         if inner is None and not joins:
-            number = self.keep(source, wire, (), step.window.keys, step.window.order, back)
+            rows = step.reach.rows
+            number = self.keep(source, wire, (), step.window.keys, step.window.order, back, newest=rows)
             return replace(step, own=number)
         # Columns of joins are of the moment: the last row of a stored row's key may be another one by now.
         base = self.request_scan(source)
@@ -459,7 +469,7 @@ class _Lowering:
             InputSpec(
                 base.table,
                 (scanned, ProjectStep(kept)),
-                KeptSpec(schema, step.window.keys, step.window.order),
+                KeptSpec(schema, step.window.keys, step.window.order, step.reach.rows),
                 back,
             )
         )
