@@ -129,10 +129,29 @@ class LastJoinStep:
     def run(self, batch: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """The rows with the right sides' columns. Raises as `evaluate`."""
         left = beside(batch, self.wire)
+        if left.num_rows == 1 and all(right.is_last for right in self.rights):
+            return self._newest(left, stores)
         tables = [self._table(left, place, stores) for place in range(len(self.rights))]
         processor = LastJoinProcessor(self.join, tables)
         found = list(processor.join(left, max(1, left.num_rows)))
         return found[0] if found else whole(self._schema(batch, stores), [])
+
+    def _newest(self, left: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+        """What `run` gives for one row where only the last row of each right side can match."""
+        columns = [left.column(name) for name in self.join.payload]
+        for place, side in enumerate(self.join.rights):
+            found = self._table(left, place, stores)
+            keys = zip(self.join.keys, side.null_safe, strict=True)
+            matches = found.num_rows == 1 and all(safe or left.column(key)[0].is_valid for key, safe in keys)
+            if matches and side.comparisons:
+                matches = found.column(side.order[0])[0].is_valid
+            if matches and side.condition is not None:
+                matches = left.column(side.condition)[0].as_py() is True
+            for name in side.payload:
+                kind = found.schema.field(name).type
+                columns.append(found.column(name) if matches else pa.nulls(1, kind))
+        names = [*self.join.payload, *(name for side in self.join.rights for name in side.payload)]
+        return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _table(self, left: pa.RecordBatch, place: int, stores: Stores) -> pa.RecordBatch:
         """The right rows that the left rows may match."""
@@ -181,11 +200,15 @@ class WindowStep:
     def run(self, batch: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """The one row with the windows' results. Raises as `evaluate`, OverflowError under ANSI."""
         asked = computed(self.wire, batch)
-        processor = WindowUnionProcessor(self.window, {item.name: item.type for item in self.types}, pa.schema([]))
+        processor = self.__dict__.pop("_processor", None) or self._made()
         (found,) = processor.process(self._piece(asked, stores), True)
+        self.__dict__["_processor"] = processor  # after an error it would not be empty
         return pa.RecordBatch.from_arrays(
             [*batch.columns, *found.columns], names=[*batch.schema.names, *found.schema.names]
         )
+
+    def _made(self) -> WindowUnionProcessor:
+        return WindowUnionProcessor(self.window, {item.name: item.type for item in self.types}, pa.schema([]))
 
     def _piece(self, asked: pa.RecordBatch, stores: Stores) -> Piece:
         """The rows of the key that the request row reaches, and this row, in sequence order."""

@@ -68,7 +68,26 @@ def serving_spec(plan: LogicalPlan, request: str, settings: ServingSettings) -> 
     columns = plan.child.output_columns
     steps = [*lowering.chain(plan.child, frozenset(columns)), lowering.numbered(columns, plan.child)]
     tables = {name: pa.schema(list(fields.items())) for name, fields in lowering.tables.items()}
-    return ServingSpec(request, tables, tuple(lowering.inputs), tuple(steps), plan.names)
+    return ServingSpec(request, tables, tuple(lowering.inputs), tuple(_merged(steps)), plan.names)
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    """The steps without those that only select columns, and one for a projection and one that renames its columns."""
+    merged: list[Step] = []
+    for place, step in enumerate(steps):
+        if isinstance(step, ProjectStep):
+            columns = [item for item in step.columns if isinstance(item[1], TaskColumn)]
+            if len(columns) == len(step.columns):
+                names = {name: expression.name for name, expression in columns if isinstance(expression, TaskColumn)}
+                last = place == len(steps) - 1
+                if merged and isinstance(merged[-1], ProjectStep):
+                    known = dict(merged[-1].columns)
+                    merged[-1] = ProjectStep(tuple((name, known[below]) for name, below in names.items()))
+                    continue
+                if merged and not last and all(name == below for name, below in names.items()):
+                    continue
+        merged.append(step)
+    return merged
 
 
 def _refused(message: str, span: Span | None, help: str = _HELP) -> SqlExtError:
