@@ -63,7 +63,7 @@ class Deployment:
         compat: str | None = None,
         lateness: int | None = 0,
     ) -> None:
-        self.name, self.sql, self.lateness, self.time_zone = name, sql, lateness, settings.time_zone
+        self.name, self.sql, self.lateness, self.settings, self.compat = name, sql, lateness, settings, compat
         plan = stage(sql, catalog, config or Config(always_lower=True), compat)
         if plan.optimized is None:
             raise UnsupportedError(
