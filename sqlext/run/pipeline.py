@@ -250,16 +250,16 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     extensions = tuple(contains_extension(physical))
     # Neither passes: a rule may have pruned the window away, and compat's words mean something else to Spark.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
-    lowered = statement.uses_extension or (asked and statement.kind == "query")
+    plain = any(node.is_plain for node in analyzed.collect(WindowUnion))  # Spark would refuse one that is pruned, too
+    lowered = statement.uses_extension or plain or (asked and statement.kind == "query")
     # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
-    ours = statement.uses_extension or extensions or asked_for
+    ours = statement.uses_extension or extensions or asked_for or plain
     if mode == "analyze" and not ours:
         _refuse_endless(analyzed)
     # Spark has no EXPLAIN of a stream's plan.
     is_told = mode is not None and is_streaming(analyzed)
     left = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     passthrough = hidden is not None or (left and not is_told)
-    plain = any(node.is_plain for node in analyzed.collect(WindowUnion))
     return StagedPlan(
         start.sql,
         statement,

@@ -9,9 +9,11 @@ relation has none. Nor has it windows, unless the relation is a stream.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog, dotted
+from sqlext_planner.errors import SqlExtError
 from sqlglot import exp
 
 from sqlext.syntax.calls import EXTENSION_FUNCTIONS, names_period_function
@@ -59,7 +61,9 @@ def has_window_of_stream(statement: Statement, catalog: Catalog) -> bool:
     assert statement.query is not None
     if statement.query.find(exp.Window) is None:
         return False
-    return any(_is_stream(table, catalog) for table in statement.query.find_all(exp.Table))
+    with suppress(SqlExtError):  # Spark reports what is wrong with a table
+        return any(_is_stream(table, catalog) for table in statement.query.find_all(exp.Table))
+    return False
 
 
 def _is_stream(table: exp.Table, catalog: Catalog) -> bool:

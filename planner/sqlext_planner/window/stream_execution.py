@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.stream import StreamSpec
-    from sqlext_operators.window.spec import Window, WindowUnionSpec
+    from sqlext_operators.window.spec import Window
     from sqlext_operators.window.stream import WindowStreamSpec
 
     from sqlext_planner.window.inputs import WindowInputs
@@ -288,8 +288,10 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         chain = Chain.of(streams, [order if item.frame.isStreaming else None for item in streams])
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
         self._check_days(inputs, operator.window.time_zone)
-        windows_kept = self._bounded(operator.window, arrow_schema(inputs.frames[0].schema))
-        operator = replace(operator, window=replace(operator.window, windows=windows_kept))
+        spec, schema = operator.window, arrow_schema(inputs.frames[0].schema)
+        pairs = zip(self.node.windows, spec.windows, strict=True)
+        bounded = tuple(self._bounded(group, window, schema, ansi=spec.ansi) for group, window in pairs)
+        operator = replace(operator, window=replace(spec, windows=bounded))
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         result = self._schema(inputs)
         late = context.config.stream_late
@@ -367,29 +369,23 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         late = "its late rows come out too (sqlext.stream.late = rows)"
         return {**times, order: ahead if self.node.phase is None else late}
 
-    def _bounded(self, spec: WindowUnionSpec, schema: pa.Schema) -> tuple[Window, ...]:
-        """The windows; where rows of one without a start cannot be condensed, all of them are kept if it is plain SQL.
-
-        Raises UnsupportedError for such a window of our own."""
+    def _bounded(self, group: WindowGroup, window: Window, schema: pa.Schema, *, ansi: bool) -> Window:
+        """The window of a group; where rows of one without a start cannot be condensed, all of them are kept if it is
+        plain SQL. Raises UnsupportedError for such a window of our own."""
         from sqlext_operators.window.condense import split_call
         from sqlext_operators.window.reach import FARTHEST
 
-        kept = []
-        for group, window in zip(self.node.windows, spec.windows, strict=True):
-            kept.append(window)
-            if group.frame.start.amount is not None or group.frame.maxsize is not None:
-                continue
-            whole = group.frame.plain and _needs_all(group)
-            for call, shipped in zip(group.calls, window.calls, strict=True):
-                kinds = {name: schema.field(name).type for name in shipped.args}
-                if split_call(shipped, kinds, ansi=spec.ansi) is None:
-                    if not group.frame.plain:
-                        of = ", ".join(map(str, kinds.values()))
-                        raise unbounded_refusal(f"{call.function}() of {of}", call, group)
-                    whole = True
-            if whole:
-                kept[-1] = replace(window, frame=replace(window.frame, start=-FARTHEST))
-        return tuple(kept)
+        frame = group.frame
+        if frame.start.amount is not None or frame.maxsize is not None:
+            return window
+        whole = frame.plain and _needs_all(group)
+        for call, shipped in zip(group.calls, window.calls, strict=True):
+            kinds = {name: schema.field(name).type for name in shipped.args}
+            if split_call(shipped, kinds, ansi=ansi) is None:
+                if not frame.plain:
+                    raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds.values()))}", call, group)
+                whole = True
+        return replace(window, frame=replace(window.frame, start=-FARTHEST)) if whole else window
 
     def _check_days(self, inputs: WindowInputs, zone: str) -> None:
         """Raises UnsupportedError for a range of days in plain SQL, which Spark counts in the days of a time zone, if

@@ -123,6 +123,13 @@ def test_plain_windows_over_streams_are_ours(sql: str) -> None:
     assert not plan.passthrough
 
 
+def test_a_window_that_nobody_reads_is_no_reason_for_a_refusal() -> None:
+    """Spark would look at it all the same."""
+    plan = staged(f"SELECT k FROM (SELECT k, sum(v) OVER {W} AS s FROM a)")
+    assert not plan.passthrough
+    assert not plan.extensions
+
+
 def test_windows_over_tables_stay_sparks() -> None:
     assert staged(f"SELECT sum(v) OVER {W} FROM t").passthrough
     # beside a stream too
