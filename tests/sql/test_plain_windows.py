@@ -76,13 +76,17 @@ def check(session: Session, made: Statement, folder: Path) -> None:
     assert not wrong, f"{len(wrong)} wrong, of these windows: {sorted({item[0] for item in wrong})}, as {wrong[:3]}"
 
 
-SEEDS = range(CASES // TOGETHER)
+#: Few windows of each kind, and many.
+RANDOM = [
+    (136, 12),
+    *(pytest.param(seed, TOGETHER, marks=pytest.mark.slow) for seed in range(CASES // TOGETHER)),
+]
 
 
 @pytest.mark.few(99)
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS if seed != 1)])
-def test_a_stream_gives_the_rows_of_sparks_batch(session: Session, tmp_path: Path, seed: int) -> None:
-    check(session, statement(seed, TOGETHER), tmp_path)
+@pytest.mark.parametrize(("seed", "cases"), RANDOM)
+def test_a_stream_gives_the_rows_of_sparks_batch(session: Session, tmp_path: Path, seed: int, cases: int) -> None:
+    check(session, statement(seed, cases), tmp_path)
 
 
 W = "(PARTITION BY k ORDER BY ts)"
