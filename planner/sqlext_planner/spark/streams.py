@@ -8,6 +8,7 @@ With them, Spark's settings for state that is kept from one micro-batch to the n
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ _WORDS = {
 _JOIN = "a join of streams by Spark"
 _CONNECT = "Spark Connect"
 
+
+#: Time zones whose days all have 24 hours.
+FIXED_ZONE = re.compile(r"(?:Etc/)?(?:UTC|GMT|UCT|Z)|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?")
 
 #: Observed metrics of our operators start so.
 OBSERVED = "sqlext_"
