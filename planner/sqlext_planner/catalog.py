@@ -92,6 +92,9 @@ class Catalog(Protocol):
         """Why Spark's version or settings do not suit the state of our operators over streams; None if they do, or
         where no Spark is at hand. Called only where a plan depends on it."""
 
+    def placing_obstacle(self) -> str | None:
+        """Why keys of a running stream cannot get other places; None if they can, or where no Spark is at hand."""
+
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""
 

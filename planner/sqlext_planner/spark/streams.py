@@ -265,6 +265,8 @@ def _java(frame: DataFrame) -> Any:
 
 #: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
 MOST_ROWS, BUCKETS = "most_rows", "buckets"
+#: The most work of a bucket (rows read, copies and results), and how many buckets there are.
+MOST_WORK, ALL_BUCKETS = "most_work", "all_buckets"
 _STORE = "spark.sql.streaming.stateStore."
 _PROVIDER = f"{_STORE}providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

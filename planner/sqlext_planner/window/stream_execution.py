@@ -295,14 +295,15 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         result = self._schema(inputs)
         late = context.config.stream_late
-        copies = self.placing is not None and self.placing.copies_owned
+        asked = None if self.placing is None else self.placing.allowed()
+        copies = asked is not None and asked.copies_owned
         windows = WindowStreamSpec(operator, "fail" if late == "fail" else "drop", copies=copies)
         stream, result = self.stream_spec(windows, result, inputs, chain)
         found = identity(self.parts(inputs, ansi=operator.window.ansi), inputs.frames, inputs.result_schema)
         times = self._times(streams[0], str(order), reach_of(operator.window).ahead)
         placing = None
-        if self.placing is not None:
-            placing = PlacedInputs(self.placing, (inputs.keys,) * len(shipments), (str(order),) * len(shipments))
+        if asked is not None:
+            placing = PlacedInputs(asked, (inputs.keys,) * len(shipments), (str(order),) * len(shipments))
         return run_stream(shipments, stream, result, context, found, chain, times, placing)
 
     def _schema(self, inputs: WindowInputs) -> StructType:

@@ -139,7 +139,8 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         if placing is None:
             return None
         keys = tuple(shared_keys(spec))
-        return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), (False,) * len(keys[0]))
+        null_safe = (False,) * len(keys[0])
+        return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), null_safe, drops=True)
 
     def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
         """The event time of each input that the plan reads."""
