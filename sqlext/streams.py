@@ -142,7 +142,7 @@ def operator_figures(done: Sequence[Any]) -> tuple[OperatorFigures, ...]:
             number = changes_in((progress.observedMetrics or {}).get(name))
             if number is not None:
                 changes[name] = number
-    found = []
+    figures = []
     for name, batches in by_name.items():
         work = [(item.get(MOST_WORK, 0), item) for item in batches if item.get(MOST_WORK)]
         balance = None
@@ -150,5 +150,5 @@ def operator_figures(done: Sequence[Any]) -> tuple[OperatorFigures, ...]:
             most, last = work[-1]
             balance = most * last[ALL_BUCKETS] / sum(last[key] for key in ("rows_in", "copied_rows", "rows_out"))
         copied = sum(item.get("copied_rows", 0) for item in batches)
-        found.append(OperatorFigures(operator_name(name), changes.get(name, 0), copied, balance))
-    return tuple(found)
+        figures.append(OperatorFigures(operator_name(name), changes.get(name, 0), copied, balance))
+    return tuple(figures)

@@ -49,16 +49,22 @@ sum(a.v) AS z, window 1 (ROWS BETWEEN CURRENT ROW AND CURRENT ROW): lag(l, 1) AS
 lag(dense_rank, 1) AS dense_rank_before, lag(true, 1) AS has_row] PAYLOAD [a.k] OF 1 ROWS BEFORE
           (why: a row is emitted when 1 more row of its key has come, with a.ts < watermark; rows are kept for the \
 watermark's delay of 5s; the newest 4 rows of each key stay)
+          (partitioner: hash: a window has no bound in time: its rows are counted, or it has no start \
+or no end, so that a bucket that gets a key later lacks rows)
         WindowStreamExec: PARTITION BY a.k ORDER BY a.ts [w (RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW): \
 count(*) FILTER (WHERE is_new) AS dense_rank] PAYLOAD [a.k, a.ts, a.v, l]
             (why: a row is emitted when a.ts < watermark; rows are kept for the watermark's delay of 5s; what is older \
 stays condensed, a few rows for each key)
+            (partitioner: hash: a window has no bound in time: its rows are counted, or it has no start \
+or no end, so that a bucket that gets a key later lacks rows)
           ProjectExec: a.k, a.ts, a.v, l, NOT (before <=> a.ts) AS is_new
             WindowStreamExec: PARTITION BY a.k ORDER BY a.ts [w (RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW): \
 collect_list(a.s) AS l, w (ROWS BETWEEN CURRENT ROW AND CURRENT ROW): lag(a.ts, 1) AS before] \
 PAYLOAD [a.k, a.ts, a.v]
                 (why: a row is emitted when a.ts < watermark; rows are kept for the watermark's delay of 5s; the \
 newest 1 rows of each key stay; all rows of each key stay, for collect_list())
+                (partitioner: hash: a window has no bound in time: its rows are counted, or it has no start \
+or no end, so that a bucket that gets a key later lacks rows)
               ScanExec: a [k, ts, v, s]"""
 
 
