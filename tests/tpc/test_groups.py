@@ -112,8 +112,9 @@ def test_streams_have_the_groups_of_tables(name: str, number: int) -> None:
     try:
         plan = planned(name, number, streams=True)
     except UnsupportedError as error:
-        assert error.of_window  # over groups, whose rows have no event time
-        return
+        if not error.of_window:
+            raise
+        return  # a window over groups, whose rows have no event time
     assert plan.passthrough  # no hint asks for the operator: Spark computes the statement as it is
     shapes = [
         [{part: group[part] for part in ("inputs", "kinds", "key_classes")} for group in found]
