@@ -196,7 +196,7 @@ class Config:
         "auto",
         "Who runs plain SQL over streams, which Spark could run too (docs/streams.md). auto: the operators of sqlext "
         "where they keep no more state; ours: wherever the rows are the same; spark: Spark, unless a hint or "
-        "sqlext.umjoin.strategy asks for an operator.",
+        "sqlext.umjoin.strategy asks for an operator. Windows, which Spark refuses, are ours with auto and with ours.",
         "auto|ours|spark",
     )
     stream_late: str = _setting(
