@@ -21,7 +21,7 @@ from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import forms, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Scope, Visible, session_variable
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
-from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
+from sqlext.analyzer.forms import OPAQUE, Form, call_form, chain_form, form_of, is_call, is_operand, parts_of, signs_of
 from sqlext.analyzer.items import WRAPPERS, unwrapped
 from sqlext.analyzer.types import field_type, infer, is_suffixed
 from sqlext.syntax.calls import is_period_function, is_period_predicate
@@ -197,7 +197,7 @@ class ExpressionBuilder:
         stack = list(reversed(self._visit(node, draft)))
         form = call_form(node) if is_call(node) else form_of(node, self._text)
         if self.context.openmldb and len(draft.edits) > before:  # the text says something else
-            form = Form(FunctionCall, {"name": ""}) if form.kind is FunctionCall else OPAQUE
+            form = openmldb.form(self, node, draft.edits[before:], form)
         while stack:
             child = stack.pop()
             parts = parts_of(child)
@@ -232,11 +232,7 @@ class ExpressionBuilder:
         form = self._operand(left, draft, form, replaced)
         for right in reversed(rights):
             form = self._operand(right, draft, form, self._whole(right))
-        return (
-            form
-            if form.kind is SparkExpr
-            else Form(Arithmetic, {"signs": tuple(reversed(operators))}, len(operators) + 1)
-        )
+        return form if form.kind is SparkExpr else chain_form(tuple(reversed(operators)))
 
     def _operand(self, node: exp.Expr, draft: Draft, form: Form, replaced: Expression | None) -> Form:
         """Record in `draft` the expression of a value in a typed node; returns the node's form, or that of opaque text
