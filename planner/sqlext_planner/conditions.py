@@ -60,6 +60,7 @@ Condition = Literal[
     "hint-not-followed",
     "left-to-spark",
     "no-equivalent",
+    "scalar-needs-spark",
     "setting-changes-meaning",
     # streams
     "stream-needs-watermark",
@@ -70,7 +71,6 @@ Condition = Literal[
     "early-answer",
     "early-answer-options",
     # rows
-    "division-by-zero",
     "spark-refused",
     # data
     "table-files",

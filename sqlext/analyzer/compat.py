@@ -156,7 +156,7 @@ def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
         return []
     spark = datetime_pattern(_value(builder, pattern), span_of(pattern))
     text = string_literal(spark, builder.context.settings)
-    return [Edit(span_of(pattern), (Literal(text, dtype="string", span=span_of(pattern)),))]
+    return [Edit(span_of(pattern), (Literal(text, dtype="string", string=spark, span=span_of(pattern)),))]
 
 
 def _refuse_missing(name: str, node: exp.Anonymous) -> None:

@@ -27,7 +27,7 @@ from sqlext.analyzer.types import field_type, infer, is_suffixed
 from sqlext.syntax.calls import is_period_function, is_period_predicate
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
-from sqlext.syntax.sql_settings import string_literal
+from sqlext.syntax.sql_settings import is_string, string_literal, string_value
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -110,7 +110,9 @@ class ExpressionBuilder:
         dtype = self.dtype(node)
         number = str(node.this.name if isinstance(node, exp.Cast) else node.name)
         digits = len(number.lstrip("0")) or 1 if dtype in INTEGERS else None
-        return Literal(openmldb.literal(self.context, node), dtype=dtype, digits=digits, span=span)
+        text = openmldb.literal(self.context, node)
+        string = string_value(text, self.context.settings) if dtype == "string" and is_string(text) else None
+        return Literal(text, dtype=dtype, digits=digits, string=string, span=span)
 
     def _between(self, node: exp.Between, span: Span) -> Expression:
         """``x BETWEEN a AND b`` as two comparisons, which rules understand; as text if x must be read only once."""

@@ -136,8 +136,17 @@ _CHAINS: dict[type[exp.Expr], str] = {exp.And: "and", exp.Or: "or", exp.DPipe: "
 
 #: The words between two operands.
 _WORDS: dict[type[exp.Expr], str] = {
-    **{exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
-    **{exp.IntDiv: "div", exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"},
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.NullSafeEQ: "<=>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.IntDiv: "div",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.RegexpLike: "rlike",
 }
 
 #: What sqlglot counts as a function and Spark writes as an operator, or what has a form of its own.
@@ -211,7 +220,9 @@ def form_of(node: exp.Expr, text: Callable[[exp.Expr], str]) -> Form:
 def _operation(node: exp.Expr) -> Form:
     match node:
         case exp.Not(this=exp.Is(expression=exp.Null()) as inner) if _is_negated(inner):
-            return Form(Operation, {"name": "is not null"}, 1)  # NULL has no place: the node inside is the operand alone
+            return Form(
+                Operation, {"name": "is not null"}, 1
+            )  # NULL has no place: the node inside is the operand alone
         case exp.Not(this=inner) if _is_negated(inner):
             return Form(Paren, {}, 1)  # the words are those of the node inside
         case exp.Is(expression=exp.Null()):
