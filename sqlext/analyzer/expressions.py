@@ -111,8 +111,18 @@ class ExpressionBuilder:
         number = str(node.this.name if isinstance(node, exp.Cast) else node.name)
         digits = len(number.lstrip("0")) or 1 if dtype in INTEGERS else None
         text = openmldb.literal(self.context, node)
-        string = string_value(text, self.context.settings) if dtype == "string" and is_string(text) else None
-        return Literal(text, dtype=dtype, digits=digits, string=string, span=span)
+        if self._is_quoted(node):
+            return Literal(text, dtype="string", string=string_value(text, self.context.settings), span=span)
+        return Literal(text, dtype=dtype, digits=digits, span=span)
+
+    def _is_whole_literal(self, node: exp.Expr) -> bool:
+        """Whether a node of several nodes is one literal."""
+        return is_suffixed(node, self._text) or self._is_quoted(node)
+
+    def _is_quoted(self, node: exp.Expr) -> bool:
+        """Whether a node is one string literal: sqlglot reads ``'it''s'`` as two beside each other."""
+        plain = isinstance(node, exp.Literal) and node.is_string
+        return (plain or isinstance(node, exp.Concat)) and has_place(node) and is_string(self._text(node))
 
     def _between(self, node: exp.Between, span: Span) -> Expression:
         """``x BETWEEN a AND b`` as two comparisons, which rules understand; as text if x must be read only once."""
@@ -180,7 +190,7 @@ class ExpressionBuilder:
 
     def _opaque(self, node: exp.Expr, span: Span) -> SparkExpr:
         """Like `opaque`, for a node on which `replace` was already called; typed where the node's form is known."""
-        if is_suffixed(node, self._text):
+        if self._is_whole_literal(node):
             return SparkExpr((self._literal(node, span),), dtype=self.dtype(node), span=span)
         draft = Draft()
         form = self._operands(node, draft)
@@ -247,7 +257,7 @@ class ExpressionBuilder:
             draft.edits.append(Edit(span, (replaced,)))
         elif is_period_predicate(node):
             draft.edits.append(Edit(span, (self.build(node),)))
-        elif isinstance(node, (exp.Literal, exp.Null, exp.Boolean)) or is_suffixed(node, self._text):
+        elif isinstance(node, (exp.Literal, exp.Null, exp.Boolean)) or self._is_whole_literal(node):
             draft.edits.append(Edit(span, (self._literal(node, span),)))
         elif isinstance(node, exp.Column) and not self.resolve(node)[1]:
             self._collect_column(node, draft)

@@ -48,8 +48,8 @@ _TOTAL = frozenset(
 _FIELDS = re.compile(r"(\s*\.\s*\w+)+\s*")
 _PLAIN_STRING = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"")
 _NUMBER = re.compile(r"(\d+|\d*\.\d+|\d+\.)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
-#: A call's texts around its arguments: ``name(``, commas, ``)``; not ``trim(BOTH 'x' FROM y)``.
-_CALL_TEXT = re.compile(r"\s*,\s*")
+#: A call with its arguments as NULs: not ``trim(BOTH 'x' FROM y)``, nor ``'a' 'b'``, which sqlglot reads as one.
+_CALL = re.compile(r"`?\w+`?\s*\(\s*(\0(\s*,\s*\0)*)?\s*\)")
 _COMPARATORS = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>"))
 
 
@@ -256,8 +256,8 @@ class OperatorExpressions:
 
     def _call(self, expression: FunctionCall) -> Typed | None:
         plain = not (expression.distinct or expression.filtered or expression.modifier)
-        between = [part for part in expression.parts[1:-1] if isinstance(part, str)]
-        if not plain or not all(map(_CALL_TEXT.fullmatch, between)) or not is_movable(expression):
+        text = "".join(part if isinstance(part, str) else "\0" for part in expression.parts)
+        if not plain or _CALL.fullmatch(text) is None or not is_movable(expression):
             return None
         return self._named(expression.name, expression.arguments)
 

@@ -15,7 +15,7 @@ def function_call(name: str, arguments: Sequence[Typed], settings: ScalarSetting
     """The call of a function; None if no row of the table fits, or if the session is not known well enough."""
     for row in FUNCTIONS.get(name, ()):
         converted = _converted(row, arguments, settings)
-        if converted is None or not (settings.by_rows or row.columnar) or (row.zoned and settings.zone is None):
+        if converted is None or not (settings.by_rows or row.columnar):
             continue
         result = _called(row, converted, settings)
         if result is not None:
@@ -27,6 +27,8 @@ def _called(row: ScalarFunction, arguments: Sequence[Typed], settings: ScalarSet
     if row.rule is not None:
         return row.rule(arguments, settings)
     zone = "UTC" if arguments[0].dtype == "timestamp_ntz" else settings.zone
+    if zone is None and row.zoned:
+        return None
     options = tuple(zone if item == ZONE else settings.ansi if item == ANSI else item for item in row.options)
     return called(row.kernel, arguments, row.result, options, fails=not row.total)
 
