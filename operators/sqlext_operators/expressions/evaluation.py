@@ -106,19 +106,25 @@ class _Evaluation:
         return result
 
     def _case(self, expression: TaskCase) -> Values:
-        last = self.of(expression.values[-1])
-        left, failures, chosen = np.ones(self.count, np.bool_), Values(last.array), []
+        """What no row reaches is not computed."""
+        left = np.ones(self.count, np.bool_)
+        result = Values(pa.nulls(self.count, expression.kind))
         for condition, value in zip(expression.conditions, expression.values, strict=False):
             tested = self.of(condition).only(left)
-            true = _mask(tested.array, null=False) & left
-            inner = self.of(value).only(true)
-            failures = failures.also(tested, inner)
-            left = left & ~true
-            chosen.append((true, inner.array))
-        result = last.array
-        for true, array in reversed(chosen):
-            result = pc.if_else(pa.array(true), array, result)
-        return Values(result).also(failures, last.only(left))
+            reached = _mask(tested.array, null=False) & left
+            result = self._with(result.also(tested), reached, value)
+            left = left & ~reached
+            if not left.any():
+                return result
+        return self._with(result, left, expression.values[-1])
+
+    def _with(self, result: Values, rows: Bools, value: TaskExpression) -> Values:
+        """The result with a value in these rows."""
+        if not rows.any():
+            return result
+        inner = self.of(value).only(rows)
+        array = inner.array if rows.all() else pc.if_else(pa.array(rows), inner.array, result.array)
+        return Values(array).also(result, inner)
 
     def _first(self, items: tuple[TaskExpression, ...]) -> Values:
         result = self.of(items[0])
@@ -195,8 +201,9 @@ def _numbers(array: pa.Array) -> npt.NDArray[np.signedinteger]:
 
 def _mask(array: pa.Array, *, null: bool) -> Bools:
     """A condition's values as bool[rows], with `null` for NULL."""
-    found: Bools = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
-    return found
+    known = array if array.null_count == 0 else pc.fill_null(array, null)
+    mask: Bools = known.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _seen(values: Values, first: pa.Array | None) -> Values:
