@@ -251,6 +251,7 @@ def _edges(name: str) -> list[Any]:
             "-1e-400",
             "NaN",
             "nan",
+            "-NaN",
             "-nan",
             "inf",
             "+Infinity",

@@ -26,7 +26,17 @@ from sqlext_operators.expressions.decimal_texts import double_text, rounded_doub
 from sqlext_operators.expressions.decimals import fitted
 from sqlext_operators.expressions.nodes import TaskCall
 from sqlext_operators.expressions.times import outside
-from sqlext_operators.expressions.values import Kernel, Values, by_row, like, malformed, null_where, overflow, whole
+from sqlext_operators.expressions.values import (
+    Kernel,
+    Values,
+    by_row,
+    inexact,
+    like,
+    malformed,
+    null_where,
+    overflow,
+    whole,
+)
 from sqlext_operators.expressions.zones import DAY, SECOND
 
 Mode = Literal["ansi", "try", "legacy"]
@@ -140,6 +150,8 @@ def _string_to_float(source: pa.Array, call: TaskCall, options: CastOptions) -> 
         if _HEX_FLOAT.fullmatch(text) is not None:
             number = float.fromhex(text.rstrip("dDfF") if "p" in text.lower() else text)
             return float(np.float32(number)) if single else number
+        if text.lstrip("+-") == "NaN" and len(text) <= 4:
+            return math.nan
         special = _SPECIAL.get(text.lower().lstrip("+-"))
         if special is None or len(text) - len(text.lstrip("+-")) > 1 or (math.isnan(special) and text[0] in "+-"):
             return None
@@ -177,6 +189,8 @@ def _string_to_decimal(source: pa.Array, call: TaskCall, options: CastOptions) -
     def read(text: str) -> Decimal | None:
         text = text.strip(_JAVA_BLANKS)
         if _FLOAT.fullmatch(text) is None or text[-1] in "dDfF":
+            if any(letter.isdecimal() and not letter.isascii() for letter in text):
+                raise inexact(f"the number {text!r}")  # Java knows digits of other alphabets here
             return None
         try:
             number = Decimal(text)

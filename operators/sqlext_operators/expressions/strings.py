@@ -100,7 +100,7 @@ def _rlike(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     return by_row(arguments, call, lambda text: pattern.search(text) is not None)
 
 
-def _found(arguments: Sequence[pa.Array], call: TaskCall, test: Callable[[str, str], bool]) -> Values:
+def _tested(arguments: Sequence[pa.Array], call: TaskCall, test: Callable[[str, str], bool]) -> Values:
     return by_row(arguments, call, test)
 
 
@@ -167,9 +167,9 @@ KERNELS: dict[str, Kernel] = {
     "trim": _trimmed,
     "like": _like,
     "rlike": _rlike,
-    "startswith": partial(_found, test=str.startswith),
-    "endswith": partial(_found, test=str.endswith),
-    "contains": partial(_found, test=str.__contains__),
+    "startswith": partial(_tested, test=str.startswith),
+    "endswith": partial(_tested, test=str.endswith),
+    "contains": partial(_tested, test=str.__contains__),
     "replace": _replace,
     "split": _split,
     "position": _position,

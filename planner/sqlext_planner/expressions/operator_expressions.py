@@ -96,8 +96,8 @@ class OperatorExpressions:
             case Is(operands=(inner,), value=value, negated=negated):
                 return self._is(inner, value, negated)
             case In(operands=(inner, *options), negated=negated):
-                found = self._among(inner, options)
-                return self._negated(found) if negated else found
+                among = self._among(inner, options)
+                return self._negated(among) if negated else among
             case Arithmetic():
                 return self._chain(expression)
             case Operation():
@@ -217,8 +217,8 @@ class OperatorExpressions:
                 values = self._values(operands)
                 return None if values is None else arithmetic_calls.whole_quotient(values[0], values[1], self.settings)
             case "like" | "rlike" as word:
-                found = self._named(word, operands)
-                return self._negated(found) if negated else found
+                match = self._named(word, operands)
+                return self._negated(match) if negated else match
             case "+ ms" | "- ms":
                 return self._moved_by_millis(operands[0], operands[1], 1 if name == "+ ms" else -1)
             case "ms +":
@@ -310,13 +310,13 @@ class _Required(OperatorExpressions):
 
     def _value(self, expression: Expression) -> Typed | None:
         try:
-            found = super()._value(expression)
-            if found is None:
+            value = super()._value(expression)
+            if value is None:
                 raise _refusal(expression)
         except UnsupportedError as error:
             error.span = error.span or expression.span
             raise
-        return found
+        return value
 
 
 def _refusal(expression: Expression) -> UnsupportedError:
