@@ -4,9 +4,9 @@ Spark turns a double into a decimal by its text. From version 19 on Java's text 
 back, the nearest of these, with two digits at least. Before, it may be longer, or not the nearest. Where the two could
 differ and the version is not known to be 19, the value is left to Spark.
 
-They do not differ for whole numbers that are exact, nor if 15 digits are enough (6 for a float) and the number is neither
-near 0 nor beyond these whole numbers: no more than one decimal of so few digits is within half a unit of the last
-place, and the older Java stops at it. In Java 17 it held for 3.9 million such doubles and 2.6 million floats.
+They do not differ for whole numbers that are exact, nor if 15 digits are enough (6 for a float) and the number is
+neither near 0 nor beyond these whole numbers: no more than one decimal of so few digits is within half a unit of the
+last place, and the older Java stops at it. In Java 17 it held for 3.9 million such doubles and 2.6 million floats.
 """
 
 from __future__ import annotations
