@@ -128,9 +128,7 @@ def query_figures(query: StreamingQuery) -> StreamFigures | None:
 def operator_figures(done: Sequence[Any]) -> tuple[OperatorFigures, ...]:
     """Of each operator in some micro-batches (StreamingQueryProgress), by what they have observed."""
     from sqlext_planner.exchange.stream_listeners import changes_in
-    from sqlext_planner.spark.streams import ALL_BUCKETS, MOST_WORK, observed_figures
-
-    from sqlext.explain.stream_plan import operator_name
+    from sqlext_planner.spark.streams import observed_figures
 
     by_name: dict[str, list[dict[str, int]]] = {}
     changes: dict[str, int] = {}
@@ -142,13 +140,17 @@ def operator_figures(done: Sequence[Any]) -> tuple[OperatorFigures, ...]:
             number = changes_in((progress.observedMetrics or {}).get(name))
             if number is not None:
                 changes[name] = number
-    figures = []
-    for name, batches in by_name.items():
-        work = [(item.get(MOST_WORK, 0), item) for item in batches if item.get(MOST_WORK)]
-        balance = None
-        if work:
-            most, last = work[-1]
-            balance = most * last[ALL_BUCKETS] / sum(last[key] for key in ("rows_in", "copied_rows", "rows_out"))
-        copied = sum(item.get("copied_rows", 0) for item in batches)
-        figures.append(OperatorFigures(operator_name(name), changes.get(name, 0), copied, balance))
-    return tuple(figures)
+    return tuple(_operator(name, batches, changes.get(name, 0)) for name, batches in by_name.items())
+
+
+def _operator(name: str, batches: Sequence[Mapping[str, int]], changes: int) -> OperatorFigures:
+    from sqlext_planner.spark.streams import ALL_BUCKETS, MOST_WORK
+
+    from sqlext.explain.stream_plan import operator_name
+
+    balance = None
+    last = next((numbers for numbers in reversed(batches) if numbers.get(MOST_WORK)), None)
+    if last is not None:
+        work = sum(last[key] for key in ("rows_in", "copied_rows", "rows_out"))
+        balance = last[MOST_WORK] * last[ALL_BUCKETS] / work
+    return OperatorFigures(operator_name(name), changes, sum(numbers["copied_rows"] for numbers in batches), balance)
