@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ import uvicorn
 from sqlext_planner.serving.steps import ServingSettings
 
 from sqlext.catalog import DictCatalog
+from sqlext.cli.serve import _listening
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.journal import SNAPSHOT_BYTES, Journal
 from sqlext.serving.server import ServerOptions, application
@@ -109,7 +109,7 @@ def served(
     app = application(service, options or ServerOptions())
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_keep_alive=300)
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with _listening("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         client = Client(listening.getsockname()[1])
