@@ -50,6 +50,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "How to",
         (
             "docs/how-to/*",
+            "docs/serving",
             "docs/from-openmldb",
             "docs/python",
             "docs/notebooks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -23,6 +24,8 @@ from sqlext_planner.spark.versions import is_frame
 
 from sqlext.analyzer.context import AnalyzerOptions
 from sqlext.analyzer.queries import analyze
+from sqlext.catalog.dictionary import DictCatalog
+from sqlext.serving.folder import SavedDeployment, read, write
 from sqlext.serving.values import parquet_rows, to_batch, to_rows
 from sqlext.syntax.parser import parse
 
@@ -37,10 +40,35 @@ Rows: TypeAlias = Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 
 @dataclass(frozen=True)
 class Answer:
-    """The result row, and whether rows that it may have needed are gone: its time is before what is kept."""
+    """The result, one row, and whether rows that it may have needed are gone: its time is before what is kept."""
 
-    row: dict[str, Any]
+    result: pa.RecordBatch
+    names: tuple[str, ...]
     is_partial: bool = False
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As `Row.asDict()` has it."""
+        (row,) = to_rows(self.result, self.names)
+        return row
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Pushed rows as a deployment keeps them: how many were pushed, and by the place of an input what it keeps."""
+
+    count: int
+    by_input: tuple[tuple[int, pa.RecordBatch], ...]
+
+
+@dataclass(frozen=True)
+class InputState:
+    """What an input keeps: its rows (those of a key in order), the newest time, and the time below which rows may be
+    gone."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    newest: int
+    cutoff: int
 
 
 class Deployment:
@@ -73,12 +101,15 @@ class Deployment:
                     "only a query can be deployed", condition="not-servable", help="write SELECT ... FROM table"
                 )
             options = AnalyzerOptions(compat, plain_windows=True, deploys=True)
-            plan = RuleExecutor(BATCHES).optimize(analyze(statement, catalog, options)).final
+            #: The optimized plan.
+            self.plan = plan = RuleExecutor(BATCHES).optimize(analyze(statement, catalog, options)).final
             first = _first_scan(plan)
             self.spec: ServingSpec = serving_spec(plan, _table_name(plan, request or first), settings)
         except SqlExtError as error:
             raise error.with_sql(statement.sql) from None
-        self.schemas = {table: _schema(catalog, table) for table in self.spec.tables}
+        #: The columns of the tables with their Spark types.
+        self.tables = {table: _columns(catalog, table) for table in self.spec.tables}
+        self.schemas = {table: _schema(columns) for table, columns in self.tables.items()}
         self._stores = [KeptRows(item.kept) for item in self.spec.inputs]
         self._newest: dict[int, int] = {}
         self._lock = threading.RLock()
@@ -94,19 +125,27 @@ class Deployment:
         Raises AnalysisError for a table that the statement does not read, an unknown column, or a value that does not
         fit its column's type; then none of the rows is stored.
         """
-        name = self._known(table)
-        batch = to_batch(rows, self.schemas[name], name)
-        kept = [(place, item, item.rows(batch)) for place, item in enumerate(self.spec.inputs) if item.table == name]
+        name = self.known_table(table)
+        prepared = self.prepared(name, to_batch(rows, self.schemas[name], name))
+        self.store(prepared)
+        return prepared.count
+
+    def prepared(self, table: str, batch: pa.RecordBatch) -> PreparedRows:
+        """What is kept of rows of a table (its name as in `tables`, its columns as in `schemas`). Nothing is stored."""
+        places = [(place, item) for place, item in enumerate(self.spec.inputs) if item.table == table]
+        return PreparedRows(batch.num_rows, tuple((place, item.rows(batch)) for place, item in places))
+
+    def store(self, prepared: PreparedRows) -> None:
+        """Store prepared rows."""
         with self._lock:
-            for place, item, found in kept:
-                self._stores[place].add(found)
-                self._forget(place, item, found)
-        return int(batch.num_rows)
+            for place, rows in prepared.by_input:
+                self._stores[place].add(rows)
+                self._forget(place, self.spec.inputs[place], rows)
 
     def load(self, table: str, source: str | Path | DataFrame | Rows) -> int:
         """Store the rows of Parquet files (a file or a folder, read without Spark), of a DataFrame, or of `push`, in
         their order. Returns how many they are. Raises as `push`."""
-        name = self._known(table)
+        name = self.known_table(table)
         columns = self.spec.tables[name].names
         if isinstance(source, str | Path):
             found = parquet_rows(source, columns)
@@ -127,15 +166,62 @@ class Deployment:
 
     def answers(self, batch: pa.RecordBatch) -> list[Answer]:
         """The results for rows of the request table."""
-        found = []
         with self._lock:
-            for place in range(batch.num_rows):
-                for store in self._stores:
-                    store.missed = False
-                result = self.spec.answer(batch.slice(place, 1), self._stores)
-                (row,) = to_rows(result, self.spec.names)
-                found.append(Answer(row, any(store.missed for store in self._stores)))
-        return found
+            return [self._answer(batch.slice(place, 1)) for place in range(batch.num_rows)]
+
+    def _answer(self, row: pa.RecordBatch) -> Answer:
+        for store in self._stores:
+            store.missed = False
+        result = self.spec.answer(row, self._stores)
+        return Answer(result, self.spec.names, any(store.missed for store in self._stores))
+
+    def state(self) -> list[InputState]:
+        """What the inputs keep, for a snapshot."""
+        with self._lock:
+            return [
+                InputState(
+                    tuple(batch for batch in store.every_batch() if batch.num_rows),
+                    self._newest.get(place, NULL_ORDER),
+                    store.cutoff,
+                )
+                for place, store in enumerate(self._stores)
+            ]
+
+    def restore(self, place: int, state: InputState) -> None:
+        """Give an input back what a snapshot has of it, in one call or several."""
+        with self._lock:
+            for batch in state.batches:
+                self._stores[place].add(batch)
+            self._newest[place], self._stores[place].cutoff = state.newest, state.cutoff
+
+    @cached_property
+    def saved(self) -> SavedDeployment:
+        """What a folder has of it: all that its answers depend on."""
+        return SavedDeployment(
+            self.name, self.sql, self.tables, self.request, self.settings, self.lateness, self.compat
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the deployment as a folder, without its rows. Raises ConfigurationError for one of something else."""
+        from sqlext_planner.plan_format.formats import tree_text
+
+        plan = f"{self.explain()}\n\n{tree_text(self.plan)}"
+        write(self.saved, plan, Path(folder))
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Deployment:
+        """The deployment of a folder, without rows. Raises ConfigurationError for one that was changed, that a newer
+        version wrote, or that is none; and what planning raises."""
+        saved = read(Path(folder))
+        return cls(
+            saved.sql,
+            DictCatalog(saved.tables),
+            request=saved.request,
+            settings=saved.settings,
+            name=saved.name,
+            compat=saved.compat,
+            lateness=saved.lateness,
+        )
 
     def explain(self) -> str:
         """What is kept of each table and why, and the steps of an answer."""
@@ -170,7 +256,8 @@ class Deployment:
         with self._lock:
             return sum(store.nbytes for store in self._stores)
 
-    def _known(self, table: str) -> str:
+    def known_table(self, table: str) -> str:
+        """The name in `tables` of a table, ignoring case. Raises AnalysisError if the statement does not read it."""
         known = {name.lower(): name for name in self.spec.tables}
         if table.lower() not in known:
             raise AnalysisError(
@@ -201,10 +288,14 @@ def _step(step: Step) -> str:
     return f"columns: {', '.join(name for name, _ in step.columns)}"
 
 
-def _schema(catalog: Catalog, table: str) -> pa.Schema:
+def _columns(catalog: Catalog, table: str) -> dict[str, str]:
     info = catalog.table(table)
     assert info is not None
-    return pa.schema([(name, to_arrow(dtype)) for name, dtype in info.columns])
+    return dict(info.columns)
+
+
+def _schema(columns: Mapping[str, str]) -> pa.Schema:
+    return pa.schema([(name, to_arrow(dtype)) for name, dtype in columns.items()])
 
 
 def _first_scan(plan: Any) -> str:
@@ -220,6 +311,10 @@ def _table_name(plan: Any, request: str) -> str:
     found = names.get(request.lower()) or next(
         (n for key, n in names.items() if key.split(".")[-1] == request.lower()), None
     )
+    if not names:
+        raise UnsupportedError(
+            "a statement without tables cannot be deployed", condition="not-servable", help="write FROM a table"
+        )
     if found is None:
         raise AnalysisError(
             f"the statement reads no table '{request}'",

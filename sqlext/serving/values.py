@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from sqlext_planner.errors import AnalysisError
+from sqlext_planner.errors import AnalysisError, ConfigurationError
+
+#: Spark's zones that are no region: `+01:00`, `UTC+1`, `GMT-05:30`.
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
 def to_batch(
@@ -128,3 +134,20 @@ def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return [None if value is None else value.astimezone().replace(tzinfo=None) for value in values]
     return values
+
+
+@cache
+def zone_of(name: str) -> tzinfo:
+    """A zone by Spark's name for it: a region or an offset. Raises ConfigurationError."""
+    offset = _OFFSET.fullmatch(name)
+    try:
+        if offset is not None:
+            minutes = int(offset[2]) * 60 + int(offset[3] or 0)
+            return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
+        return UTC if name == "Z" else ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # unknown, malformed, a folder
+        raise ConfigurationError(
+            f"{name!r} is no time zone that this machine knows",
+            condition="time-zone",
+            help="write a region such as Europe/Berlin, or an offset such as +01:00",
+        ) from error

@@ -19,7 +19,7 @@ from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.columns.compact import concatenate
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.expressions.evaluation import evaluate, true_rows
-from sqlext_operators.expressions.nodes import TaskExpression
+from sqlext_operators.expressions.nodes import TaskColumn, TaskExpression
 from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.last_join.operator import LastJoinProcessor
 from sqlext_operators.last_join.spec import LastJoinSpec
@@ -93,6 +93,15 @@ class InputSpec:
         for step in self.steps:
             batch = step.run(batch)
         return batch
+
+    def source_of(self, name: str) -> str | None:
+        """The table's column that a kept column is; None where it is computed."""
+        for step in reversed([step for step in self.steps if isinstance(step, ProjectStep)]):
+            expression = dict(step.columns)[name]
+            if not isinstance(expression, TaskColumn):
+                return None
+            name = expression.name
+        return name
 
 
 @dataclass(frozen=True)
