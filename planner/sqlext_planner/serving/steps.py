@@ -33,6 +33,7 @@ from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.wire import WireColumns
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal, NamedExpr, conjunction
 from sqlext_planner.expressions.operator_expressions import OperatorExpressions
 from sqlext_planner.expressions.scalars.settings import ScalarSettings, known_zone
@@ -281,6 +282,8 @@ class _Lowering:
     def common(self, left: str, right: str, span: Span | None) -> str:
         """The type in which two values are compared."""
         found = common_type(left, right)
+        if found is None and {left, right} <= {*INTEGERS, *FLOATS}:
+            found = "double" if "double" in (left, right) or self.settings.ansi else "float"
         if found is None:
             raise _refused(f"only Spark compares {left} with {right}", span, "cast one of them")
         return found
