@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from sqlext_planner.errors import UnsupportedError
 
 from sqlext import Session
-from tests.told import bugs_noted
 
 P, Q = "PERIOD(a.s, a.e)", "PERIOD(b.s, b.e)"
 #: The table of docs/invariants.md: statement -> what the warning says, and what it points at.
@@ -60,7 +59,7 @@ def test_the_log_says_that_spark_compares_the_rows(
     spark: SparkSession, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     sql, reason = WAYS[way]
-    with bugs_noted(), caplog.at_level(logging.WARNING, "sqlext"):
+    with caplog.at_level(logging.WARNING, "sqlext"):
         found = sorted(map(tuple, Session(spark).sql(sql).collect()), key=repr)
     (record,) = caplog.records
     assert "Spark compares rows where an operator of sqlext was asked for" in record.getMessage()

@@ -38,6 +38,8 @@ class Stream:
     seed: int = 0
     #: What a micro-batch reports is heard before the next one, or when that is on its way.
     lag: int = 0
+    #: For how long after its time a row of the other input is needed.
+    back: int = BACK
     now: float = 0.0
     changes: list[StreamPlacement] = field(default_factory=list)
 
@@ -74,7 +76,7 @@ class Stream:
             assert placed == {None if where is None else where.number} or not found
             if found:
                 rows, counted = INPUTS.counted.of(found)  # type: ignore[union-attr, arg-type]
-                ends = last[0] + 1, last[1] + BACK + 1
+                ends = last[0] + 1, last[1] + self.back + 1
                 reports.append(BucketReport(pid, next(iter(placed)), watermark, *ends, rows, counted))
         self.number += 1
         self._late.append(reports)
@@ -149,6 +151,17 @@ def test_a_hot_key_appears_moves_and_goes(buckets: int, lag: int) -> None:
         == Replanned("auto", Demand(), stream.pids).first().epochs[0].placement
     )
     assert len(stream.changes) == 9
+
+
+@pytest.mark.parametrize("back", [SPAN, 5 * SPAN, 10 * SPAN])
+def test_long_windows_delay_a_change_by_their_length(back: int) -> None:
+    stream = Stream(4, back=back)
+    list(stream.run(None, 3))
+    halves = [2 * max(work) <= by_hash(keys, 4) for work, _, keys in stream.run(1, 26)]
+    first = 3 + back // SPAN
+    assert not any(halves[:first])
+    assert all(halves[first + 1 :])
+    assert len(stream.changes) == 3
 
 
 @pytest.mark.parametrize("seed", range(2))
