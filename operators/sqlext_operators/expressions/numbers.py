@@ -40,13 +40,9 @@ def _negate(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
 def _abs(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     """The absolute value; option as of `_negate`."""
     source = arguments[0]
-    if pa.types.is_integer(call.kind):
-        array = like(source, np.abs(fixed_width(source)), call.kind)
-    elif pa.types.is_decimal(call.kind):
-        array = pc.cast(pc.abs(source), call.kind)
-    else:
-        array = pc.abs(source)
-    return _signed(source, call, array)
+    # of the least whole number it is itself, in numpy; Arrow has no such promise
+    wraps = pa.types.is_integer(call.kind)
+    return _signed(source, call, like(source, np.abs(fixed_width(source)), call.kind) if wraps else pc.abs(source))
 
 
 def _signed(source: pa.Array, call: TaskCall, array: pa.Array) -> Values:
@@ -143,7 +139,7 @@ def _round(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     def rounded(value: float) -> float:
         if math.isnan(value) or math.isinf(value):
             return value
-        return float(rounded_double(value, digits, java))
+        return float(rounded_double(value, digits, java)) + 0.0  # decimals have no negative zero
 
     return by_row(arguments, call, rounded)
 

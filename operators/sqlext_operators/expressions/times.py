@@ -191,6 +191,13 @@ def _units_since(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     return Values(like(arguments[0], whole(arguments[0]) // call.options[0], call.kind))
 
 
+def _units_cut(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
+    """Whole units since 1970, or before it, towards 0; option as of `_units_since`."""
+    micros = whole(arguments[0])
+    units = np.where(micros < 0, -(-micros // call.options[0]), micros // call.options[0])
+    return Values(like(arguments[0], units, call.kind))
+
+
 def _from_units(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     """The timestamp of a number of units since 1970; the option is the unit in microseconds."""
     unit = call.options[0]
@@ -246,6 +253,7 @@ KERNELS: dict[str, Kernel] = {
     "plus interval": _plus_interval,
     "plus millis": _plus_millis,
     "units since": _units_since,
+    "units cut": _units_cut,
     "from units": _from_units,
     "format time": _formatted,
     "parse time": _parsed,

@@ -119,6 +119,13 @@ def test_decimals_round_half_up_and_have_an_end() -> None:
         call("decimal /", kind, *wide, options=(True,))
     large = pa.array([Decimal(10**37)], pa.decimal128(38, 0))
     assert call("decimal *", pa.decimal128(38, 0), large, large, options=(False,)) == [None]
+    one, other = Decimal("12261.1329736677"), Decimal("902951045810375095170040183.9000000000")  # .3095654|9: cut first
+    ten = [pa.array([value], pa.decimal128(38, 10)) for value in (one, other)]
+    product = Decimal("11071202841393323998174980191596.309565")
+    assert call("decimal *", pa.decimal128(38, 6), *ten, options=(False,)) == [product]
+    low = pa.array([Decimal("-72736.75")], pa.decimal128(7, 2)), pa.array([Decimal("6.6E-9")], pa.decimal128(38, 10))
+    quotient = [Decimal("-11020719696969.69696969696969696969697")]
+    assert call("decimal /", pa.decimal128(38, 23), *low, options=(False,)) == quotient
     with pytest.raises(RowOverflowError):
         call("decimal *", pa.decimal128(38, 0), large, large, options=(True,))
     halves = pa.array([Decimal("0.5"), Decimal("-0.5"), Decimal("2.5")], pa.decimal128(2, 1))
@@ -245,6 +252,9 @@ def test_patterns_of_times(pattern: tuple[str, ...], text: str) -> None:
 def test_texts_that_fit_a_pattern() -> None:
     days = ("yyyy", "MM", "dd")
     assert time_texts.read_by("20240309", days) == micros("2024-03-09")
+    for text in ("00000309", "-00010309", "+120240309"):
+        with pytest.raises(TaskError, match="by Spark only"):
+            time_texts.read_by(text, days)
     assert [time_texts.read_by(text, days) for text in ("2024039", "20240230", "202403091", "")] == [None] * 4
     loose = ("d", "'.", "M", "'.", "yyyy")
     assert time_texts.read_by("9.3.2024", loose) == micros("2024-03-09")
@@ -331,6 +341,28 @@ def test_strings() -> None:
         None,
         "xab",
     ]
+
+
+def test_units_of_time() -> None:
+    times = pa.array([-1, 1_999_999, None], LONG).view(TIME)
+    assert call("units since", LONG, times, options=(1_000_000,)) == [-1, 1, None]
+    assert call("units cut", LONG, times, options=(1_000_000,)) == [0, 1, None]  # unix_timestamp
+    assert call("from units", TIME, pa.array([-2, None], LONG), options=(1000,)) == [-2000, None]
+    with pytest.raises(RowOverflowError):
+        call("from units", TIME, pa.array([1 << 62], LONG), options=(1000,))
+
+
+def test_doubles_are_rounded_as_decimals() -> None:
+    numbers = pa.array([-0.4, 2.5, -2.5, math.nan, math.inf])
+    assert list(map(repr, call("round", DOUBLE, numbers, options=(0, 17)))) == ["0.0", "3.0", "-3.0", "nan", "inf"]
+    assert call("round", DOUBLE, pa.array([1250.0]), options=(-2, None)) == [1300.0]
+
+
+def test_the_sign_of_long_decimals_is_sparks() -> None:
+    kind = pa.decimal128(38, 0)
+    assert call("decimal negate", kind, pa.array([Decimal("-5"), None], kind)) == [5, None]
+    with pytest.raises(TaskError, match="by Spark only"):
+        call("decimal abs", kind, pa.array([Decimal(10**37 + 1)], kind))
 
 
 def test_like() -> None:
