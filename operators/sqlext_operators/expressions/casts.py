@@ -212,9 +212,7 @@ def _float_to_decimal(source: pa.Array, call: TaskCall, options: CastOptions) ->
     """By the text of the double, of a float too."""
 
     def read(value: float) -> Decimal | None:
-        if math.isnan(value) or math.isinf(value):
-            if options.mode == "ansi":
-                raise overflow("a number that is not finite")
+        if math.isnan(value) or math.isinf(value):  # NULL in ANSI mode, too
             return None
         large = abs(value) >= 1e39
         number = Decimal(value) if large else rounded_double(value, call.kind.scale, options.java)

@@ -83,7 +83,7 @@ def _whole_quotient(left: Decimal, right: Decimal) -> Decimal | None:
 
 
 def _div(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
-    """``a DIV b`` of decimals as a bigint; option: whether errors are raised."""
+    """``a DIV b`` of decimals as a bigint, which wraps around; option: whether a zero divisor is an error."""
     checked = call.options[0]
 
     def computed(left: Decimal, right: Decimal) -> int | None:
@@ -92,10 +92,7 @@ def _div(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
             if checked:
                 raise division_by_zero()
             return None
-        number = int(value)
-        if checked and not -(2**63) <= number < 2**63:
-            raise overflow()
-        return (number + 2**63) % 2**64 - 2**63
+        return (int(value) + 2**63) % 2**64 - 2**63
 
     return by_row(arguments, call, computed)
 

@@ -152,8 +152,8 @@ def _time_start(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     if unit in _STARTS:
         days = _STARTS[unit]((walls // DAY).astype("datetime64[D]")).astype(np.int64)
         starts = zones.to_instants(days * DAY, zone)
-    else:  # within the offset that the instant has
-        starts = walls // _PARTS[unit] * _PARTS[unit] - (walls - micros)
+    else:
+        starts = zones.resolved(walls // _PARTS[unit] * _PARTS[unit], zones.offsets(micros, zone), zone)
     return outside(Values(like(arguments[0], starts, call.kind)), arguments[0], micros, zone)
 
 

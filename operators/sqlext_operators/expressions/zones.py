@@ -94,10 +94,19 @@ def uncertain(zone: str) -> TaskError:
     return inexact(f"a time so long ago or so late in the zone {zone}")
 
 
+def offsets(micros: Whole, zone: str) -> Whole:
+    """The offsets at instants, in seconds."""
+    return _offsets(micros, zone, "utc")
+
+
 def plus_days(micros: Whole, days: int, zone: str) -> Whole:
     """Instants so many days of the calendar later: the same wall clock's time, of two the one with the same offset."""
     before = _offsets(micros, zone, "utc")
-    local = micros + SECOND * before + days * DAY
+    return resolved(micros + SECOND * before + days * DAY, before, zone)
+
+
+def resolved(local: Whole, before: Whole, zone: str) -> Whole:
+    """`to_instants` of times that had the offsets `before`, in seconds: of two instants the one with that offset."""
     early, late = _offsets(local, zone, "early"), _offsets(local, zone, "late")
     repeated = (early > late) & (late == before)
     instants: Whole = local - SECOND * np.where(repeated, late, early)

@@ -143,7 +143,7 @@ def _whole(arguments: Arguments, settings: ScalarSettings, kernel: str) -> Typed
         return coercion.cast(value, "bigint", settings)
     if shape is None:
         double = coercion.cast(value, "double", settings)
-        return None if double is None else called(kernel, [double], "bigint", fails=False)
+        return None if double is None else called(kernel, [double], "bigint", (settings.ansi,), fails=settings.ansi)
     if not shape[1]:
         return value
     digits = min(shape[0] - shape[1] + 1, 38)
