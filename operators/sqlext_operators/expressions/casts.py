@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
 import numpy as np
@@ -160,6 +160,7 @@ def _string_to_float(source: pa.Array, call: TaskCall, options: CastOptions) -> 
     return _read(source, call, options, read, "number")
 
 
+_EXACT = Context(prec=2000)
 _JAVA_BLANKS = "".join(map(chr, range(33)))
 
 
@@ -169,14 +170,14 @@ def _single(text: str) -> float:
         near = np.float32(float(text))
     if not np.isfinite(near):
         # half way between the largest float and what would be the next rounds up
-        beyond = abs(Decimal(text)) >= Decimal(2) ** 128 - Decimal(2) ** 103
+        beyond = Decimal(text).copy_abs() >= 2**128 - 2**103
         return float(near) if beyond else math.copysign(float(np.finfo(np.float32).max), float(text))
     exact, best = Decimal(text), near
     for step in (-np.float32(np.inf), np.float32(np.inf)):
         other = np.nextafter(near, step)
         if not np.isfinite(other):
             continue
-        gap, least = abs(Decimal(float(other)) - exact), abs(Decimal(float(best)) - exact)
+        gap, least = (_EXACT.subtract(Decimal(float(one)), exact).copy_abs() for one in (other, best))
         if gap < least or (gap == least and not int(other.view(np.uint32)) & 1):
             best = other
     return float(best)
@@ -208,15 +209,13 @@ def _whole_to_decimal(source: pa.Array, call: TaskCall, options: CastOptions) ->
 
 
 def _float_to_decimal(source: pa.Array, call: TaskCall, options: CastOptions) -> Values:
-    single = pa.types.is_float32(source.type)
+    """By the text of the double, of a float too."""
 
     def read(value: float) -> Decimal | None:
-        if math.isnan(value) or math.isinf(value):
-            if options.mode == "ansi":
-                raise overflow("a number that is not finite")
+        if math.isnan(value) or math.isinf(value):  # NULL in ANSI mode, too
             return None
         large = abs(value) >= 1e39
-        number = Decimal(value) if large else rounded_double(value, call.kind.scale, options.java, single)
+        number = Decimal(value) if large else rounded_double(value, call.kind.scale, options.java)
         return fitted(number, call.kind, options.mode == "ansi")
 
     return by_row([source], call, read)
@@ -331,7 +330,9 @@ def _time_to_number(source: pa.Array, call: TaskCall, options: CastOptions) -> V
     micros = whole(source)
     if pa.types.is_floating(call.kind):
         return Values(like(source, (micros / SECOND).astype(call.kind.to_pandas_dtype()), call.kind))
-    return _whole_to_whole(like(source, micros // SECOND, pa.int64()), call, options)
+    # without ANSI mode what does not fit is NULL here
+    fitting = CastOptions("try") if options.mode == "legacy" else options
+    return _whole_to_whole(like(source, micros // SECOND, pa.int64()), call, fitting)
 
 
 def _whole_to_time(source: pa.Array, call: TaskCall, options: CastOptions) -> Values:
@@ -339,7 +340,7 @@ def _whole_to_time(source: pa.Array, call: TaskCall, options: CastOptions) -> Va
     seconds = whole(source)
     most = (2**63 - 1) // SECOND
     micros: npt.NDArray[np.int64] = np.where(
-        np.abs(seconds) <= most,
+        (seconds >= -most) & (seconds <= most),
         np.clip(seconds, -most, most) * SECOND,
         np.where(seconds < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max),
     )

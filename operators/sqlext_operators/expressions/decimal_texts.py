@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from typing import Any
 
 import numpy as np
 
@@ -44,15 +43,14 @@ def shortest(value: float, single: bool = False) -> Decimal:
     return two if back == value else number
 
 
-def rounded_double(value: float, digits: int, java: int | None, single: bool = False) -> Decimal:
+def rounded_double(value: float, digits: int, java: int | None) -> Decimal:
     """A finite double as a decimal with `digits` after the point. Raises a TaskError if that depends on Java's version
     and `java` does not say enough."""
-    result = rounded(shortest(value, single), digits)
+    result = rounded(shortest(value), digits)
     if java is None or java < SHORTEST:
-        step: Any = np.float32 if single else np.float64
-        ends = [Decimal(float(np.nextafter(step(value), step(end)))) for end in (-math.inf, math.inf)]
+        ends = [Decimal(math.nextafter(value, end)) for end in (-math.inf, math.inf)]
         certain = all(end.is_finite() and rounded(end, digits) == result for end in ends)
-        if not certain and not _is_sure(value, single):
+        if not certain and not _is_sure(value, single=False):
             raise inexact(f"the rounding of {value!r}")
     return result
 

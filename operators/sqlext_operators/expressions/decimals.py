@@ -1,13 +1,14 @@
 """Arithmetic of decimals whose exact result has more digits than its type: rounded half up, as Spark does.
 
 What needs no rounding is Arrow's (`nodes.TaskArithmetic`). Here each value is a Python number: exact, of any size.
-Spark rounds a product to 39 digits and a quotient to 39 digits after the point before it rounds to the result's type.
+Spark cuts a product to 39 digits and a quotient to 39 digits after the point before it rounds to the result's type.
+Python's own operators round to 28 digits: only methods of a context, and those that copy, are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from functools import partial
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from sqlext_operators.expressions.nodes import TaskCall
 from sqlext_operators.expressions.values import Kernel, Values, by_row, division_by_zero, inexact, overflow
 
 _EXACT = Context(prec=400, rounding=ROUND_DOWN)
-_PRODUCT = Context(prec=39, rounding=ROUND_HALF_UP)
+_PRODUCT = Context(prec=39, rounding=ROUND_DOWN)
 _QUOTIENT_DIGITS = 39
 
 
@@ -53,12 +54,11 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
     if not right:
         return None
     shift = Decimal(10) ** _QUOTIENT_DIGITS
-    above, below = abs(_EXACT.multiply(left, shift)), abs(right)
+    above, below = _EXACT.multiply(left, shift).copy_abs(), right.copy_abs()
     scale = 10 ** max(_places(above), _places(below))
     numerator, denominator = int(_EXACT.multiply(above, scale)), int(_EXACT.multiply(below, scale))
-    digits = (2 * numerator + denominator) // (2 * denominator)
-    quotient = Decimal(digits).scaleb(-_QUOTIENT_DIGITS, _EXACT)
-    return -quotient if (left < 0) != (right < 0) else quotient
+    quotient = Decimal(numerator // denominator).scaleb(-_QUOTIENT_DIGITS, _EXACT)
+    return quotient.copy_negate() if (left < 0) != (right < 0) else quotient
 
 
 def _places(value: Decimal) -> int:
@@ -83,7 +83,7 @@ def _whole_quotient(left: Decimal, right: Decimal) -> Decimal | None:
 
 
 def _div(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
-    """``a DIV b`` of decimals as a bigint; option: whether errors are raised."""
+    """``a DIV b`` of decimals as a bigint, which wraps around; option: whether a zero divisor is an error."""
     checked = call.options[0]
 
     def computed(left: Decimal, right: Decimal) -> int | None:
@@ -92,10 +92,7 @@ def _div(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
             if checked:
                 raise division_by_zero()
             return None
-        number = int(value)
-        if checked and not -(2**63) <= number < 2**63:
-            raise overflow()
-        return (number + 2**63) % 2**64 - 2**63
+        return (int(value) + 2**63) % 2**64 - 2**63
 
     return by_row(arguments, call, computed)
 
@@ -114,6 +111,20 @@ def _ceil(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     return by_row(arguments, call, lambda value: value.to_integral_value("ROUND_CEILING", _EXACT))
 
 
+def _signed(arguments: Sequence[pa.Array], call: TaskCall, change: Callable[[Decimal], Decimal]) -> Values:
+    """``- x`` and abs(x)."""
+
+    def changed(value: Decimal) -> Decimal:
+        if len(value.as_tuple().digits) > _SCALA_DIGITS:
+            raise inexact(f"the sign of {value}")  # Spark loses digits of it
+        return change(value)
+
+    return by_row(arguments, call, changed)
+
+
+#: Scala's decimals, of which Spark changes the sign, have no more digits.
+_SCALA_DIGITS = 34
+
 _COMPUTED: dict[str, Compute] = {
     "+": _EXACT.add,
     "-": _EXACT.subtract,
@@ -124,6 +135,8 @@ _COMPUTED: dict[str, Compute] = {
 
 KERNELS: dict[str, Kernel] = {
     **{f"decimal {sign}": partial(_arithmetic, compute=compute) for sign, compute in _COMPUTED.items()},
+    "decimal negate": partial(_signed, change=Decimal.copy_negate),
+    "decimal abs": partial(_signed, change=Decimal.copy_abs),
     "decimal div": _div,
     "decimal round": _round,
     "decimal floor": _floor,

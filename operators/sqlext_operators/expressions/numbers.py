@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.columns.flat import fixed_width
+from sqlext_operators.columns.flat import fixed_width, valid_mask
 from sqlext_operators.expressions import fdlibm
 from sqlext_operators.expressions.decimal_texts import rounded_double
 from sqlext_operators.expressions.nodes import TaskCall
@@ -25,6 +25,7 @@ from sqlext_operators.expressions.values import (
     both_valid,
     by_row,
     division_by_zero,
+    inexact,
     like,
     null_where,
     overflow,
@@ -40,13 +41,9 @@ def _negate(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
 def _abs(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     """The absolute value; option as of `_negate`."""
     source = arguments[0]
-    if pa.types.is_integer(call.kind):
-        array = like(source, np.abs(fixed_width(source)), call.kind)
-    elif pa.types.is_decimal(call.kind):
-        array = pc.cast(pc.abs(source), call.kind)
-    else:
-        array = pc.abs(source)
-    return _signed(source, call, array)
+    # of the least whole number it is itself, in numpy; Arrow has no such promise
+    wraps = pa.types.is_integer(call.kind)
+    return _signed(source, call, like(source, np.abs(fixed_width(source)), call.kind) if wraps else pc.abs(source))
 
 
 def _signed(source: pa.Array, call: TaskCall, array: pa.Array) -> Values:
@@ -81,14 +78,19 @@ def _magnitudes(ours: Any, theirs: Any) -> Any:
 
 
 def _whole_of(arguments: Sequence[pa.Array], call: TaskCall, round: Callable[[Any], Any]) -> Values:
-    """floor and ceil of a double, as a bigint: what is beyond it is its end, NaN is 0."""
+    """floor and ceil of a double, as a bigint: what is beyond it is its end, NaN is 0. Option: ANSI mode, in which
+    these are an error since Spark 4.3, and left to Spark."""
     values = fixed_width(arguments[0])
     with np.errstate(invalid="ignore"):
         rounded = np.nan_to_num(round(values), nan=0.0)
         inside = (rounded >= -(2.0**63)) & (rounded < 2.0**63)
         limit = np.where(rounded < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
         result = np.where(inside, np.where(inside, rounded, 0.0).astype(np.int64), limit)
-    return Values(like(arguments[0], result, call.kind))
+    array = like(arguments[0], result, call.kind)
+    beyond = ~inside | np.isnan(values)
+    valid = valid_mask(array)
+    rows = beyond if valid is None else beyond & valid
+    return Values(array).failing(rows, inexact("a whole number beyond bigint")) if call.options[0] else Values(array)
 
 
 def _sqrt(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
@@ -143,7 +145,7 @@ def _round(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     def rounded(value: float) -> float:
         if math.isnan(value) or math.isinf(value):
             return value
-        return float(rounded_double(value, digits, java))
+        return float(rounded_double(value, digits, java)) + 0.0  # decimals have no negative zero
 
     return by_row(arguments, call, rounded)
 

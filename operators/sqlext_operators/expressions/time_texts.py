@@ -162,8 +162,8 @@ def read_by(text: str, pattern: Pattern) -> int | None:
         return None
     values = dict(zip(fields, match.groups(), strict=True))
     year = values.get("y", "1970")
-    if year.startswith("+"):
-        raise inexact("a date beyond the year 9999")
+    if year[0] in "+-" or int(year) == 0:
+        raise inexact(f"a date of the year {year}")
     try:
         moment = dt.datetime(
             int(year),
@@ -195,7 +195,7 @@ def _reader(pattern: Pattern) -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 def _group(run: str) -> str:
     if run == "yyyy":
-        return r"(\d{4}|\+\d{5,19})"
+        return r"(\d{4}|\+\d{5,19}|-\d{4,19})"
     return rf"(\d{{{len(run)}}})" if len(run) > 1 or run == "S" else r"(\d{1,19})"
 
 

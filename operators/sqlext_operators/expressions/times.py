@@ -152,8 +152,8 @@ def _time_start(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     if unit in _STARTS:
         days = _STARTS[unit]((walls // DAY).astype("datetime64[D]")).astype(np.int64)
         starts = zones.to_instants(days * DAY, zone)
-    else:  # within the offset that the instant has
-        starts = walls // _PARTS[unit] * _PARTS[unit] - (walls - micros)
+    else:
+        starts = zones.resolved(walls // _PARTS[unit] * _PARTS[unit], zones.offsets(micros, zone), zone)
     return outside(Values(like(arguments[0], starts, call.kind)), arguments[0], micros, zone)
 
 
@@ -189,6 +189,13 @@ def _plus_millis(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
 def _units_since(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     """Whole units since 1970, rounded down; the option is the unit in microseconds."""
     return Values(like(arguments[0], whole(arguments[0]) // call.options[0], call.kind))
+
+
+def _units_cut(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
+    """Whole units since 1970, or before it, towards 0; option as of `_units_since`."""
+    micros = whole(arguments[0])
+    units = np.where(micros < 0, -(-micros // call.options[0]), micros // call.options[0])
+    return Values(like(arguments[0], units, call.kind))
 
 
 def _from_units(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
@@ -246,6 +253,7 @@ KERNELS: dict[str, Kernel] = {
     "plus interval": _plus_interval,
     "plus millis": _plus_millis,
     "units since": _units_since,
+    "units cut": _units_cut,
     "from units": _from_units,
     "format time": _formatted,
     "parse time": _parsed,

@@ -26,6 +26,8 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 #: The seconds whose years are 1 to 9999 in every zone: Python's calendar.
 _FIRST, _LAST = -62_135_596_800 + 86_400, 253_402_300_800 - 86_400
+#: In it so far that the wall clock's times, and a day more or less, are too.
+_SURE_FIRST, _SURE_LAST = _FIRST + 2 * 86_400, _LAST - 2 * 86_400
 
 
 def fixed_offset(zone: str) -> int | None:
@@ -44,7 +46,7 @@ def unknown(micros: Whole, zone: str) -> Bools:
     if fixed_offset(zone) is not None:
         return np.zeros(len(micros), np.bool_)
     seconds = micros // SECOND
-    outside: Bools = (seconds < (_FIRST if zone in _apart() else 0)) | (seconds >= _LAST)
+    outside: Bools = (seconds < (_SURE_FIRST if zone in _apart() else 0)) | (seconds >= _SURE_LAST)
     return outside
 
 
@@ -92,10 +94,19 @@ def uncertain(zone: str) -> TaskError:
     return inexact(f"a time so long ago or so late in the zone {zone}")
 
 
+def offsets(micros: Whole, zone: str) -> Whole:
+    """The offsets at instants, in seconds."""
+    return _offsets(micros, zone, "utc")
+
+
 def plus_days(micros: Whole, days: int, zone: str) -> Whole:
     """Instants so many days of the calendar later: the same wall clock's time, of two the one with the same offset."""
     before = _offsets(micros, zone, "utc")
-    local = micros + SECOND * before + days * DAY
+    return resolved(micros + SECOND * before + days * DAY, before, zone)
+
+
+def resolved(local: Whole, before: Whole, zone: str) -> Whole:
+    """`to_instants` of times that had the offsets `before`, in seconds: of two instants the one with that offset."""
     early, late = _offsets(local, zone, "early"), _offsets(local, zone, "late")
     repeated = (early > late) & (late == before)
     instants: Whole = local - SECOND * np.where(repeated, late, early)
@@ -107,7 +118,7 @@ def _offsets(micros: Whole, zone: str, kind: str) -> Whole:
     fixed = fixed_offset(zone)
     if fixed is not None:
         return np.full(len(micros), fixed, np.int64)
-    inside = np.where(unknown(micros, zone), 0, micros // SECOND)
+    inside = np.clip(micros // SECOND, _FIRST, _LAST - 1)
     buckets, places = np.unique(inside // _BUCKET, return_inverse=True)
     known = [_bucket_offset(zone, int(bucket), kind) for bucket in buckets]
     if None not in known:

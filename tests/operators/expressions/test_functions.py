@@ -90,8 +90,10 @@ def test_whole_quotients() -> None:
 def test_floor_and_ceil_end_where_bigint_does() -> None:
     values = pa.array([1.5, -1.5, math.nan, math.inf, -1e300, None], DOUBLE)
     most, least = (1 << 63) - 1, -(1 << 63)
-    assert call("floor", LONG, values) == [1, -2, 0, most, least, None]
-    assert call("ceil", LONG, values) == [2, -1, 0, most, least, None]
+    assert call("floor", LONG, values, options=(False,)) == [1, -2, 0, most, least, None]
+    assert call("ceil", LONG, values, options=(False,)) == [2, -1, 0, most, least, None]
+    with pytest.raises(TaskError, match="by Spark only"):
+        call("floor", LONG, values, options=(True,))
 
 
 def test_functions_of_javas_strict_math() -> None:
@@ -119,6 +121,13 @@ def test_decimals_round_half_up_and_have_an_end() -> None:
         call("decimal /", kind, *wide, options=(True,))
     large = pa.array([Decimal(10**37)], pa.decimal128(38, 0))
     assert call("decimal *", pa.decimal128(38, 0), large, large, options=(False,)) == [None]
+    one, other = Decimal("12261.1329736677"), Decimal("902951045810375095170040183.9000000000")  # .3095654|9: cut first
+    ten = [pa.array([value], pa.decimal128(38, 10)) for value in (one, other)]
+    product = Decimal("11071202841393323998174980191596.309565")
+    assert call("decimal *", pa.decimal128(38, 6), *ten, options=(False,)) == [product]
+    low = pa.array([Decimal("-72736.75")], pa.decimal128(7, 2)), pa.array([Decimal("6.6E-9")], pa.decimal128(38, 10))
+    quotient = [Decimal("-11020719696969.69696969696969696969697")]
+    assert call("decimal /", pa.decimal128(38, 23), *low, options=(False,)) == quotient
     with pytest.raises(RowOverflowError):
         call("decimal *", pa.decimal128(38, 0), large, large, options=(True,))
     halves = pa.array([Decimal("0.5"), Decimal("-0.5"), Decimal("2.5")], pa.decimal128(2, 1))
@@ -245,6 +254,9 @@ def test_patterns_of_times(pattern: tuple[str, ...], text: str) -> None:
 def test_texts_that_fit_a_pattern() -> None:
     days = ("yyyy", "MM", "dd")
     assert time_texts.read_by("20240309", days) == micros("2024-03-09")
+    for text in ("00000309", "-00010309", "+120240309"):
+        with pytest.raises(TaskError, match="by Spark only"):
+            time_texts.read_by(text, days)
     assert [time_texts.read_by(text, days) for text in ("2024039", "20240230", "202403091", "")] == [None] * 4
     loose = ("d", "'.", "M", "'.", "yyyy")
     assert time_texts.read_by("9.3.2024", loose) == micros("2024-03-09")
@@ -264,7 +276,7 @@ def test_texts_that_fit_a_pattern() -> None:
         (["1.005", "1e5", ""], TEXT, pa.decimal128(5, 2), [Decimal("1.01"), None, None], [1, 2]),
         ([True, False], pa.bool_(), LONG, [1, 0], []),
         ([Decimal("1.00"), Decimal("-0.01")], pa.decimal128(5, 2), pa.bool_(), [True, True], []),
-        ([math.inf, 1.5], DOUBLE, pa.decimal128(5, 0), [None, 2], [0]),
+        ([1e10, 1.5], DOUBLE, pa.decimal128(5, 0), [None, 2], [0]),
         ([1 << 62, 5], LONG, TIME, [(1 << 63) - 1, 5_000_000], []),
     ],
 )
@@ -285,6 +297,11 @@ def test_casts(
     assert sorted(int(place) for item in rows.failures for place in np.flatnonzero(item.rows)) == wrong
 
 
+@pytest.mark.parametrize("mode", ["ansi", "try", "legacy"])
+def test_what_is_not_finite_is_no_decimal(mode: Mode) -> None:
+    assert cast([math.inf, math.nan], DOUBLE, pa.decimal128(5, 0), mode) == [None, None]
+
+
 def test_casts_of_times_go_by_the_zone() -> None:
     zone = "America/New_York"
     noon = micros("2024-07-01 02:00:00")
@@ -295,6 +312,9 @@ def test_casts_of_times_go_by_the_zone() -> None:
     assert call("cast", CLOCK, times, options=options) == [micros("2024-06-30 22:00:00")]
     assert call("time field", INT, times, options=("hour", zone)) == [22]
     assert call("time start", TIME, times, options=("day", zone)) == [micros("2024-06-30 04:00:00")]
+    gap = pa.array([micros("1893-03-31 23:19:59")], LONG).view(TIME)  # the hour began in a gap of 6:32
+    start = [micros("1893-03-31 23:06:32")]
+    assert call("time start", TIME, gap, options=("hour", "Europe/Berlin")) == start
 
 
 def test_fields_of_dates() -> None:
@@ -317,8 +337,9 @@ def test_strings() -> None:
     assert call("substring", TEXT, texts, positions(0), positions(2)) == ["hé", "", None, "ab"]
     assert call("substring", TEXT, texts, positions(-3), positions(2)) == ["lo", "", None, "a"]
     assert call("upper", TEXT, pa.array(["straße", "ǆ"])) == ["STRASSE", "Ǆ"]
-    with pytest.raises(TaskError, match="by Spark only"):
-        call("upper", TEXT, pa.array(["\u0378"]))
+    for late in "\u0378\u019b":
+        with pytest.raises(TaskError, match="by Spark only"):
+            call("upper", TEXT, pa.array([late]))
     assert call("concat_ws", TEXT, pa.array(["-"] * 4), texts, pa.array(["x", None, "y", None])) == [
         "héllo🙂-x",
         "",
@@ -331,6 +352,28 @@ def test_strings() -> None:
         None,
         "xab",
     ]
+
+
+def test_units_of_time() -> None:
+    times = pa.array([-1, 1_999_999, None], LONG).view(TIME)
+    assert call("units since", LONG, times, options=(1_000_000,)) == [-1, 1, None]
+    assert call("units cut", LONG, times, options=(1_000_000,)) == [0, 1, None]  # unix_timestamp
+    assert call("from units", TIME, pa.array([-2, None], LONG), options=(1000,)) == [-2000, None]
+    with pytest.raises(RowOverflowError):
+        call("from units", TIME, pa.array([1 << 62], LONG), options=(1000,))
+
+
+def test_doubles_are_rounded_as_decimals() -> None:
+    numbers = pa.array([-0.4, 2.5, -2.5, math.nan, math.inf])
+    assert list(map(repr, call("round", DOUBLE, numbers, options=(0, 17)))) == ["0.0", "3.0", "-3.0", "nan", "inf"]
+    assert call("round", DOUBLE, pa.array([1250.0]), options=(-2, None)) == [1300.0]
+
+
+def test_the_sign_of_long_decimals_is_sparks() -> None:
+    kind = pa.decimal128(38, 0)
+    assert call("decimal negate", kind, pa.array([Decimal("-5"), None], kind)) == [5, None]
+    with pytest.raises(TaskError, match="by Spark only"):
+        call("decimal abs", kind, pa.array([Decimal(10**37 + 1)], kind))
 
 
 def test_like() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlext_operators.expressions import nodes as operators
 
 from sqlext_planner.expressions.arithmetic import INTEGERS, decimal_type, widest
-from sqlext_planner.expressions.scalars import coercion
+from sqlext_planner.expressions.scalars import coercion, rules
 from sqlext_planner.expressions.scalars.settings import ScalarSettings
 from sqlext_planner.expressions.scalars.values import TIMES, Typed, arrow_type, called, constant, folded, widened
 from sqlext_planner.expressions.typed import Interval
@@ -103,9 +103,7 @@ def negative(value: Typed, settings: ScalarSettings) -> Typed | None:
         kind = value.expression.type
         zero = operators.TaskConstant(0, kind)
         return folded(Typed(operators.TaskArithmetic("-", zero, value.expression, kind, settings.ansi), value.dtype))
-    if value.family not in _NUMBERS:
-        return None
-    return called("negate", [value], value.dtype, (settings.ansi,), fails=False)
+    return rules.negative([value], settings) if value.family in _NUMBERS else None
 
 
 def moved(moment: Typed, interval: Interval, sign: int, settings: ScalarSettings) -> Typed | None:

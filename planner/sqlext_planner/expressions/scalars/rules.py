@@ -122,13 +122,18 @@ def itself(arguments: Arguments, settings: ScalarSettings) -> Typed | None:
 
 
 def absolute(arguments: Arguments, settings: ScalarSettings) -> Typed | None:
-    fails = settings.ansi and arguments[0].family == "whole"
-    return called("abs", arguments, arguments[0].dtype, (settings.ansi,), fails=fails)
+    return _signed("abs", arguments[0], settings)
 
 
 def negative(arguments: Arguments, settings: ScalarSettings) -> Typed | None:
-    fails = settings.ansi and arguments[0].family == "whole"
-    return called("negate", arguments, arguments[0].dtype, (settings.ansi,), fails=fails)
+    return _signed("negate", arguments[0], settings)
+
+
+def _signed(kernel: str, value: Typed, settings: ScalarSettings) -> Typed | None:
+    if value.family == "decimal":
+        return called(f"decimal {kernel}", [value], value.dtype) if settings.by_rows else None
+    fails = settings.ansi and value.family == "whole"
+    return called(kernel, [value], value.dtype, (settings.ansi,), fails=fails)
 
 
 def _whole(arguments: Arguments, settings: ScalarSettings, kernel: str) -> Typed | None:
@@ -138,7 +143,9 @@ def _whole(arguments: Arguments, settings: ScalarSettings, kernel: str) -> Typed
         return coercion.cast(value, "bigint", settings)
     if shape is None:
         double = coercion.cast(value, "double", settings)
-        return None if double is None else called(kernel, [double], "bigint", fails=False)
+        return None if double is None else called(kernel, [double], "bigint", (settings.ansi,), fails=settings.ansi)
+    if not shape[1]:
+        return value
     digits = min(shape[0] - shape[1] + 1, 38)
     return called(f"decimal {kernel}", arguments, f"decimal({digits},0)", fails=False) if settings.by_rows else None
 
@@ -240,7 +247,7 @@ def to_timestamp_by(arguments: Arguments, settings: ScalarSettings) -> Typed | N
 
 def unix_timestamp(arguments: Arguments, settings: ScalarSettings) -> Typed | None:
     moment = coercion.cast(arguments[0], "timestamp", settings) if arguments[0].dtype in ("timestamp", "date") else None
-    return None if moment is None else called("units since", [moment], "bigint", (1_000_000,), fails=False)
+    return None if moment is None else called("units cut", [moment], "bigint", (1_000_000,), fails=False)
 
 
 _DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"

@@ -120,7 +120,7 @@ TABLE: tuple[ScalarFunction, ...] = (
     _F("to_date", "string text", "date", rule=rules.to_date_by),
     _F("to_timestamp", "any", "timestamp", rule=rules.to_timestamp),
     _F("to_timestamp", "string text", "timestamp", rule=rules.to_timestamp_by),
-    _F("unix_timestamp to_unix_timestamp", "time", "bigint", rule=rules.unix_timestamp),
+    _F("unix_timestamp to_unix_timestamp", "any", "bigint", rule=rules.unix_timestamp),
     _F("unix_timestamp to_unix_timestamp", "string text?", "bigint", rule=rules.unix_timestamp_by),
     _F("from_unixtime", "bigint text?", "string", rule=rules.from_unixtime),
     _F("unix_seconds", "timestamp", "bigint", "units since", (1_000_000,)),
