@@ -73,6 +73,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "docs/sql-reference",
             "docs/window-functions",
             "docs/predicates",
+            "docs/serving-functions",
             "docs/settings",
             "docs/glossary",
             "docs/reference/README",

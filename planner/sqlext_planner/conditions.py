@@ -62,6 +62,7 @@ Condition = Literal[
     "left-to-spark",
     "not-servable",
     "no-equivalent",
+    "scalar-needs-spark",
     "setting-changes-meaning",
     # streams
     "stream-needs-watermark",
@@ -72,7 +73,6 @@ Condition = Literal[
     "early-answer",
     "early-answer-options",
     # rows
-    "division-by-zero",
     "spark-refused",
     # data
     "table-files",

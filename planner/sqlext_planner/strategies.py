@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
@@ -86,7 +87,7 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.window.execution import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec, retention
 
-    placing = window_placing(node, planner.config)
+    placing = window_placing(node, planner.catalog, planner.config)
     return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=retention(node))
 
 
@@ -186,7 +187,7 @@ def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     from sqlext_planner.interval_join.partitioning import interval_placing
     from sqlext_planner.interval_join.stream_execution import interval_stream
 
-    placing = interval_placing(node, planner.config)
+    placing = interval_placing(node, planner.catalog, planner.config)
     return interval_stream(node, planner.later(node.left), planner.later(node.right), placing)
 
 
@@ -196,10 +197,12 @@ def plain_stream_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | No
         return None
     if planner.config.streams == "spark" or planner.config.interval_join_strategy == "spark":
         return None
+    from sqlext_planner.interval_join.partitioning import interval_placing
     from sqlext_planner.interval_join.stream_execution import plain_stream_join
 
+    placing = partial(interval_placing, catalog=planner.catalog, config=planner.config)
     inputs = planner.later(node.left), planner.later(node.right)
-    return plain_stream_join(node, inputs, planner.root, planner.stream_obstacle)
+    return plain_stream_join(node, inputs, planner.root, planner.stream_obstacle, placing)
 
 
 def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

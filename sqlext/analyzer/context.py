@@ -233,12 +233,15 @@ Relation = tuple[LogicalPlan, Scope]
 class AnalyzerOptions:
     """`compat` "openmldb" makes every window OpenMLDB's, with its dialect and what it refuses. `empty` is what an empty
     or reversed period does in a period predicate. `settings` are Spark's, for reading SQL text. `late_rows`: windows
-    over streams give out late rows too, and have a column that tells them from the others."""
+    over streams give out late rows too, and have a column that tells them from the others. `plain_windows`: windows of
+    standard SQL over streams are ours."""
 
     compat: str | None = None
     empty: EmptyPeriods = "drop"
     settings: SqlSettings = DEFAULT
     late_rows: bool = False
+    plain_windows: bool = False
+    deploys: bool = False
 
 
 @dataclass(frozen=True)

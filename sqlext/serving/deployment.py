@@ -13,18 +13,21 @@ import pyarrow as pa
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.serving.steps import InputSpec, LastJoinStep, ServingSpec, Step, WindowStep
 from sqlext_operators.serving.store import KeptRows
+from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.serving.steps import ServingSettings, serving_spec
 from sqlext_planner.spark.versions import is_frame
 
+from sqlext.analyzer.context import AnalyzerOptions
+from sqlext.analyzer.queries import analyze
 from sqlext.catalog.dictionary import DictCatalog
-from sqlext.run.pipeline import stage
 from sqlext.serving.folder import SavedDeployment, read, write
 from sqlext.serving.values import parquet_rows, to_batch, to_rows
+from sqlext.syntax.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,23 +90,23 @@ class Deployment:
         request: str | None = None,
         settings: ServingSettings,
         name: str = "deployment",
-        config: Config | None = None,
         compat: str | None = None,
         lateness: int | None = 0,
     ) -> None:
         self.name, self.sql, self.lateness, self.settings, self.compat = name, sql, lateness, settings, compat
-        self.plan = plan = stage(sql, catalog, config or Config(always_lower=True), compat)
-        if plan.optimized is None:
-            raise UnsupportedError(
-                "only a query with windows or LAST JOINs can be deployed", condition="not-servable", help="write SELECT"
-            ).with_sql(sql)
+        statement = parse(sql, compat=compat)
         try:
-            first = _first_scan(plan.optimized)
-            self.spec: ServingSpec = serving_spec(
-                plan.optimized, _table_name(plan.optimized, request or first), settings
-            )
-        except (UnsupportedError, AnalysisError) as error:
-            raise error.with_sql(plan.statement.sql) from None
+            if statement.kind != "query":
+                raise UnsupportedError(
+                    "only a query can be deployed", condition="not-servable", help="write SELECT ... FROM table"
+                )
+            options = AnalyzerOptions(compat, plain_windows=True, deploys=True)
+            #: The optimized plan.
+            self.plan = plan = RuleExecutor(BATCHES).optimize(analyze(statement, catalog, options)).final
+            first = _first_scan(plan)
+            self.spec: ServingSpec = serving_spec(plan, _table_name(plan, request or first), settings)
+        except SqlExtError as error:
+            raise error.with_sql(statement.sql) from None
         #: The columns of the tables with their Spark types.
         self.tables = {table: _columns(catalog, table) for table in self.spec.tables}
         self.schemas = {table: _schema(columns) for table, columns in self.tables.items()}
@@ -200,9 +203,9 @@ class Deployment:
 
     def save(self, folder: str | Path) -> None:
         """Write the deployment as a folder, without its rows. Raises ConfigurationError for one of something else."""
-        from sqlext.explain.pages import render
+        from sqlext_planner.plan_format.formats import tree_text
 
-        plan = f"{self.explain()}\n\n{render(self.plan, ('optimized',), 'text')}"
+        plan = f"{self.explain()}\n\n{tree_text(self.plan)}"
         write(self.saved, plan, Path(folder))
 
     @classmethod

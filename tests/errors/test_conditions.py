@@ -116,6 +116,24 @@ def row_of_the_future() -> None:
     raise found
 
 
+def fails_in_row(text: str, to: str) -> None:
+    from sqlext_operators.expressions.time_texts import read_date
+
+    read_date(text)
+
+
+def scalar(text: str) -> None:
+    from sqlext_planner.expressions.nodes import Column
+    from sqlext_planner.expressions.operator_expressions import OperatorExpressions
+    from sqlext_planner.expressions.scalars.settings import ScalarSettings
+
+    from tests.planner.plans import written
+
+    columns = {"s": "string"}
+    types = {Column("a", name): dtype for name, dtype in columns.items()}
+    OperatorExpressions(types, ScalarSettings.of({})).required(written(text, {"a": columns}))
+
+
 def ends(*values: int) -> pa.Array:
     return pa.array(values)
 
@@ -238,6 +256,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "out-of-memory": lambda: in_task(lambda: fails(MemoryError())),
     "disk-full": lambda: in_task(lambda: spill(errno.ENOSPC)),
     "temporary-folder": lambda: in_task(lambda: spill(errno.EACCES)),
+    "value-needs-spark": lambda: in_task(lambda: fails_in_row("12000-01-01", "date")),
+    "scalar-needs-spark": lambda: scalar("soundex(s)"),
     "too-many-open-files": lambda: in_task(lambda: spill(errno.EMFILE)),
     "python-call": lambda: Session(compat="flink"),
     "missing-package": lambda: with_required(["no-such-package-of-sqlext"]),

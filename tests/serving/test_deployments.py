@@ -43,6 +43,9 @@ STATEMENTS = {
         ROWS_RANGE BETWEEN 20m PRECEDING AND 5m PRECEDING EXCLUDE CURRENT_TIME)""",
     "rows to come": """SELECT id, count(v) OVER w AS n, sum(v) OVER w AS s FROM sv_views
         WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 20m PRECEDING AND 10m FOLLOWING)""",
+    "windows of standard SQL": """SELECT id, sum(v) OVER w AS s, count(*) OVER w AS n, lag(v) OVER w AS before,
+        max(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 30 MINUTES PRECEDING AND CURRENT ROW) AS m
+        FROM sv_views WINDOW w AS (PARTITION BY k, c ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)""",
     "two keys and two windows": """SELECT id, sum(v) OVER a AS s, count(v) OVER b + 1 AS n FROM sv_views
         WINDOW a AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 30m PRECEDING AND CURRENT ROW),
         b AS (UNION sv_orders PARTITION BY k, c ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)""",
@@ -171,7 +174,7 @@ REFUSED = {
     "SELECT a.id, n.name FROM sv_views a LAST JOIN (SELECT k, max(name) AS name FROM sv_names GROUP BY k) n "
     "ON a.k = n.k": ("cannot be kept row by row"),
     "SELECT sum(v) OVER w AS s FROM (SELECT k, ts, uuid() AS u, v FROM sv_views) q WINDOW w AS (PARTITION BY k, u "
-    "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW EXCLUDE CURRENT_ROW)": "can only be computed by Spark",
+    "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW EXCLUDE CURRENT_ROW)": "cannot be computed without Spark",
     "SELECT sum(v) OVER w AS s FROM sv_views WINDOW w AS (UNION (SELECT k, k AS c FROM sv_names) PARTITION BY k "
     "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)": "UNION source",
 }

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from sqlext_planner.errors import UnsupportedError
 
 from sqlext.explain.plan_operators import umjoins_json
 from sqlext.tpc import BENCHMARKS
@@ -108,7 +109,12 @@ def test_tpch_key_classes(number: int) -> None:
 @pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "number"), [(one.name, n) for one in BENCHMARKS.values() for n in one.numbers])
 def test_streams_have_the_groups_of_tables(name: str, number: int) -> None:
-    plan = planned(name, number, streams=True)
+    try:
+        plan = planned(name, number, streams=True)
+    except UnsupportedError as error:
+        if not error.of_window:
+            raise
+        return  # a window over groups, whose rows have no event time
     assert plan.passthrough  # no hint asks for the operator: Spark computes the statement as it is
     shapes = [
         [{part: group[part] for part in ("inputs", "kinds", "key_classes")} for group in found]

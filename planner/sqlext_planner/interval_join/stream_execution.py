@@ -235,17 +235,22 @@ def interval_stream(
         stream_spans=stream_spans((node.left, node.right)),
         delays=delays(node, (left, right)),
         runs="IntervalJoin (slices)",
-        why=retention(node, placed=placing is not None),
+        why=retention(node, placed=placing is not None and not placing.adapts),
         placing=placing,
         owner=owned_side(node),
     )
 
 
 def plain_stream_join(
-    node: Join, inputs: tuple[PhysicalPlan, PhysicalPlan], root: LogicalPlan | None, obstacle: Callable[[], str | None]
+    node: Join,
+    inputs: tuple[PhysicalPlan, PhysicalPlan],
+    root: LogicalPlan | None,
+    obstacle: Callable[[], str | None],
+    placing: Callable[[IntervalJoin], StreamPlacing | None],
 ) -> PhysicalPlan | None:
     """The plan of a join of two streams in plain SQL whose inequalities bound both times: our operator, or Spark's join
-    with the reason; None for any other join. `root` is the whole plan, `obstacle` what Spark's settings say."""
+    with the reason; None for any other join. `root` is the whole plan, `obstacle` what Spark's settings say, `placing`
+    how the keys of our operator have places."""
     whole = band_over_streams(node)
     if whole is None:
         return None
@@ -259,7 +264,7 @@ def plain_stream_join(
     if reason is not None:
         why = f"Spark's join of streams; {reason}"
         return by_spark(lambda left, right: replace(node, left=left, right=right), *inputs, why=why)
-    made = interval_stream(join, *inputs, None)
+    made = interval_stream(join, *inputs, placing(join))
     plan = replace(made, chosen=True, why=f"the times of both streams bound each other; {made.why}")
     return filtered_by_spark(whole.condition, plan) if isinstance(whole, Filter) else plan
 

@@ -344,7 +344,7 @@ def refusal(node: LastJoin) -> SqlExtError | None:
             help="compare columns of the two sides with =, <, <=, > or >=, or compute what is compared in a subquery",
         )
     hint = node.partitioner
-    if hint is not None and hint.name != "broadcast":
+    if hint is not None and hint.name not in ("auto", "broadcast"):
         return UnsupportedError(
             f"the hint {hint} cannot be followed by a LAST JOIN of a stream: its rows stay where they are, and all "
             "tasks have the tables, as with broadcast",

@@ -91,7 +91,8 @@ def refuse_streams(plan: LogicalPlan, refusal_of: Refusal) -> None:
         if refusal.span is not None:
             raise refusal
         message = refusal.message.replace(" a stream ", f" the stream{shown(stream)} ")
-        raise stream_refusal(message, stream)
+        error = stream_refusal(message, stream)
+        raise error.about_window() if refusal.of_window else error
 
 
 def input_error(node: LogicalPlan) -> UnsupportedError | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pyarrow as pa
-from sqlext_operators.expressions.nodes import TaskColumn, TaskConstant, TaskExpression
+from sqlext_operators.expressions.nodes import TaskColumn, TaskExpression
 from sqlext_operators.last_join.spec import JoinComparison, LastJoinSpec, Operator, RightSide
 from sqlext_operators.serving.steps import (
     FilterStep,
@@ -33,9 +33,10 @@ from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.wire import WireColumns
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal, NamedExpr, conjunction
 from sqlext_planner.expressions.operator_expressions import OperatorExpressions
-from sqlext_planner.expressions.typed import Cast, is_null
+from sqlext_planner.expressions.scalars.settings import ScalarSettings, known_zone
 from sqlext_planner.expressions.typed import cast as cast_to
 from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES, as_type, common_type, from_arrow, to_arrow, union_type
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch, ResidualTerms
@@ -195,18 +196,11 @@ class _Lowering:
 
     def translated(self, expression: Expression, plan: LogicalPlan) -> tuple[TaskExpression, str]:
         """`task`, and its Spark type."""
-        if isinstance(expression, Cast) and is_null(expression.operands[0]):
-            return TaskConstant(None, to_arrow(expression.to)), expression.to
         types = self.known_types(plan)
         if isinstance(expression, Column) and (dtype := types.get(expression)) is not None:
             return TaskColumn(expression.spark_name, to_arrow(dtype)), dtype
-        found = OperatorExpressions(types, self.settings.ansi, lambda _: None)._value(expression)
-        if found is None:
-            raise _refused(
-                f"{expression} can only be computed by Spark",
-                expression.span,
-                "docs/serving.md lists what a deployment computes; compute it before the rows are pushed",
-            )
+        settings = ScalarSettings(self.settings.ansi, known_zone(self.settings.time_zone), by_rows=True)
+        found = OperatorExpressions(types, settings, lambda _: None).required(expression)
         return found.expression, found.dtype
 
     def condition(self, expression: Expression, plan: LogicalPlan) -> TaskExpression:
@@ -288,6 +282,8 @@ class _Lowering:
     def common(self, left: str, right: str, span: Span | None) -> str:
         """The type in which two values are compared."""
         found = common_type(left, right)
+        if found is None and {left, right} <= {*INTEGERS, *FLOATS}:
+            found = "double" if "double" in (left, right) or self.settings.ansi else "float"
         if found is None:
             raise _refused(f"only Spark compares {left} with {right}", span, "cast one of them")
         return found

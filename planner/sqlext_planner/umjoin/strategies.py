@@ -276,7 +276,9 @@ def _inputs(node: UMJoin) -> list[SampledInput]:
     ]
 
 
-def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | None) -> StreamPlacing | None:
+def umjoin_placing(
+    parts: StreamParts, catalog: Catalog | None, config: Config, hint: PartitionerHint | None
+) -> StreamPlacing | None:
     """How the keys of a join over streams have places, as far as the plan knows its event times; None: each in one
     bucket, by its hash.
 
@@ -289,7 +291,8 @@ def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | N
     if not UMJoinSplit.of(core).layout.shared:
         whole = "its inputs share no key, so that each row goes to several buckets by several keys"
     names = [relation_name(child) for child in core.inputs]
-    return stream_placing(Demand(whole=whole), config, hint, endless(stream_times(core, parts.bounds), names))
+    steady = endless(stream_times(core, parts.bounds), names)
+    return stream_placing(Demand(whole=whole), catalog, config, hint, steady)
 
 
 class JoinPlanner(Protocol):
@@ -338,7 +341,7 @@ def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
     inputs = [planner.later(child) for child in node.inputs]
     parts, why = _stream_choice(node, planner)
     if not isinstance(parts, str):
-        placing = umjoin_placing(parts, planner.config, node.partitioner)
+        placing = umjoin_placing(parts, planner.catalog, planner.config, node.partitioner)
         return stream_plan(node, parts, inputs, why, placing)
     error = refusal(node)
     if error is not None:
