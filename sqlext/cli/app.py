@@ -39,6 +39,12 @@ app = typer.Typer(
 
       sqlext shell --data DIR
 
+    [bold]Answer one row at a time[/], over HTTP
+
+      sqlext deploy --data DIR features.sql -o features
+
+      sqlext serve features
+
     [bold]More[/]
 
       sqlext config                  the settings, with defaults and meaning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -104,7 +104,7 @@ def _answer_operation(deployment: Deployment) -> dict[str, Any]:
 
 
 def _push_operation(table: ServedTable) -> dict[str, Any]:
-    rows = {"type": "array", "items": _row(table.schema)}
+    rows = {"type": "array", "items": _row(table.schema, table.times)}
     answer = {
         "type": "object",
         "required": ["stored"],
@@ -131,9 +131,13 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(schema: pa.Schema) -> dict[str, Any]:
-    properties = {field.name: {"oneOf": [*_values(field.type), {"type": "null"}]} for field in schema}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+def _row(schema: pa.Schema, required: Collection[str] = ()) -> dict[str, Any]:
+    """An object of columns; those that are required are not null."""
+    properties = {
+        field.name: {"oneOf": [*_values(field.type), *([] if field.name in required else [{"type": "null"}])]}
+        for field in schema
+    }
+    return {"type": "object", "properties": properties, "required": sorted(required), "additionalProperties": False}
 
 
 def _values(kind: pa.DataType) -> list[dict[str, Any]]:
@@ -146,8 +150,11 @@ def _values(kind: pa.DataType) -> list[dict[str, Any]]:
     if kinds.is_floating(kind):
         return [{"type": "number"}, _NUMBER_WORDS]
     if kinds.is_decimal(kind):
-        text = f"{kind.precision} digits, {kind.scale} of them behind the point"
-        return [{"type": "string", "format": "decimal", "description": text}, {"type": "number"}]
+        before, behind = kind.precision - kind.scale, kind.scale
+        pattern = rf"^-?[0-9]{{1,{max(1, before)}}}" + (rf"(\.[0-9]{{1,{behind}}})?$" if behind else "$")
+        most = 10 ** min(before, 15) - 1
+        number = {"type": "number", "minimum": -most, "maximum": most, "multipleOf": float(f"1e-{behind}")}
+        return [{"type": "string", "pattern": pattern}, number]
     if kinds.is_timestamp(kind):
         times = [{"type": "string", "format": "date-time"}]
         return times if kind.tz is None else [*times, {"type": "number", "description": "milliseconds since 1970"}]

@@ -92,8 +92,7 @@ def application(service: Service, options: ServerOptions, when_loaded: Callable[
     openmldb = OpenMldb(served)
     routes = [
         Route("/deployments", served.list_deployments),
-        Route("/deployments/{name}", served.describe_deployment),
-        Route("/deployments/{name}", served.answer, methods=["POST"]),
+        Route("/deployments/{name}", served.deployment, methods=["GET", "POST"]),
         Route("/tables/{table}", served.push, methods=["PUT"]),
         Route("/dbs/{db}/deployments/{name}", openmldb.answer, methods=["POST"]),
         Route("/dbs/{db}/tables/{table}", openmldb.push, methods=["PUT"]),
@@ -178,6 +177,9 @@ class _Server:
         return stored
 
     # -- the addresses
+
+    async def deployment(self, request: Request) -> Response:
+        return await (self.answer if request.method == "POST" else self.describe_deployment)(request)
 
     async def answer(self, request: Request) -> Response:
         deployment = self.service.deployment(request.path_params["name"])

@@ -37,13 +37,15 @@ State = Literal["loading", "ready", "stopping", "failed"]
 
 @dataclass(frozen=True)
 class ServedTable:
-    """A table and the deployments that read it, each with the table's name in it."""
+    """A table and the deployments that read it, each with the table's name in it; `times` are the columns that order
+    rows."""
 
     name: str
     columns: Mapping[str, str]
     schema: pa.Schema
     readers: list[tuple[Deployment, str]]
     zone: tzinfo
+    times: set[str]
 
 
 @dataclass(frozen=True)
@@ -326,7 +328,7 @@ def _tables(deployments: Sequence[Deployment]) -> dict[str, ServedTable]:
     for deployment in deployments:
         for name, columns in deployment.tables.items():
             zone = zone_of(deployment.settings.time_zone)
-            fresh = ServedTable(name, columns, deployment.schemas[name], [], zone)
+            fresh = ServedTable(name, columns, deployment.schemas[name], [], zone, set())
             table = tables.setdefault(name.lower(), fresh)
             if list(table.columns.items()) != list(columns.items()) or table.zone != zone:
                 other = table.readers[0][0].name
@@ -336,6 +338,8 @@ def _tables(deployments: Sequence[Deployment]) -> dict[str, ServedTable]:
                     help="deploy them with the same --schema and settings, or serve them by two servers",
                 )
             table.readers.append((deployment, name))
+            inputs = [item for item in deployment.spec.inputs if item.table == name and item.kept.order is not None]
+            table.times.update(filter(None, (item.source_of(str(item.kept.order)) for item in inputs)))
     return tables
 
 
