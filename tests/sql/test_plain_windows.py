@@ -26,7 +26,7 @@ from tests.sql.streams import (
 )
 
 #: How many random windows there are in all, and in one statement.
-CASES, TOGETHER = 1_000, 40
+CASES, TOGETHER = 1_000, 50
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +35,7 @@ def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("streams")
     with stream_conf(spark):
         for number, name in enumerate(("apart", "tied")):
-            write_files(folder / name, rows(number, 90, ties=name == "tied"), 4, ARROW)
+            write_files(folder / name, rows(number, 90, ties=name == "tied"), 3, ARROW)
             register(spark, name, folder / name, schema=SCHEMA)
             table = spark.table(f"{name}_t").where("ts IS NOT NULL AND id >= 0")
             table.createOrReplaceTempView(f"{name}_t")
