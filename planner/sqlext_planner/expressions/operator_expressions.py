@@ -339,7 +339,7 @@ def _is_predicate(operation: Operation) -> bool:
 def _constant(literal: Literal) -> Typed | None:
     """A literal of a plain form."""
     dtype, text = literal.dtype, literal.text
-    if dtype == "void" and text.upper() == "NULL":
+    if dtype in (None, "void") and text.upper() == "NULL":
         return constant(None, "void")
     if dtype == "boolean":
         value: Any = {"true": True, "false": False}.get(text.lower())
