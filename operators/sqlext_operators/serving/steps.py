@@ -13,10 +13,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
-from sqlext_operators.columns.compact import concatenate
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.expressions.evaluation import evaluate, true_rows
 from sqlext_operators.expressions.nodes import TaskColumn, TaskExpression
@@ -24,14 +22,12 @@ from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.last_join.operator import LastJoinProcessor
 from sqlext_operators.last_join.spec import LastJoinSpec
 from sqlext_operators.sequences.sequence import Piece
-from sqlext_operators.serving.store import EVERY, AskedRows, KeptRows, KeptSpec, Span
-from sqlext_operators.window.processor import WindowUnionProcessor
+from sqlext_operators.serving.long_windows import FARTHEST, LongWindows, Stores, piece_of, processed
+from sqlext_operators.serving.store import CONDENSED_FROM, EVERY, AskedRows, KeptRows, KeptSpec, Span
 from sqlext_operators.window.reach import WindowReach, reach_of
 from sqlext_operators.window.spec import WindowUnionSpec
 
 _NEVER = int(np.iinfo(np.int64).max)
-#: Times are cut here, so that adding a reach cannot overflow.
-_FARTHEST = 1 << 62
 
 Items = tuple[tuple[str, TaskExpression], ...]
 
@@ -49,9 +45,6 @@ def beside(batch: pa.RecordBatch, items: Items) -> pa.RecordBatch:
     more = computed(items, batch)
     names = [*batch.schema.names, *more.schema.names]
     return pa.RecordBatch.from_arrays([*batch.columns, *more.columns], names=names) if items else batch
-
-
-Stores = Sequence[KeptRows | AskedRows]
 
 
 @dataclass(frozen=True)
@@ -206,25 +199,42 @@ class WindowStep:
         """How far the windows reach from the request row."""
         return reach_of(self.window)
 
+    @cached_property
+    def long(self) -> LongWindows:
+        """The calls over rows that can be condensed, and the others."""
+        inputs = dict(enumerate(self.unions, 1))
+        if self.own is not None and not self.before:
+            inputs[COPIED] = self.own
+        return LongWindows.of(self.window, self.types, inputs)
+
     def run(self, batch: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """The one row with the windows' results. Raises as `evaluate`, OverflowError under ANSI."""
         asked = computed(self.wire, batch)
-        processor = self.__dict__.pop("_processor", None) or self._made()
-        (found,) = processor.process(self._piece(asked, stores), True)
-        self.__dict__["_processor"] = processor  # after an error it would not be empty
-        return pa.RecordBatch.from_arrays(
-            [*batch.columns, *found.columns], names=[*batch.schema.names, *found.schema.names]
-        )
-
-    def _made(self) -> WindowUnionProcessor:
-        return WindowUnionProcessor(self.window, {item.name: item.type for item in self.types}, pa.schema([]))
-
-    def _piece(self, asked: pa.RecordBatch, stores: Stores) -> Piece:
-        """The rows of the key that the request row reaches, and this row, in sequence order."""
-        order = self.window.order
-        time = 0 if order is None else int(order_with_nulls(asked.column(order))[0])
-        span = self._span(time)
         key = asked.select(list(self.window.keys)) if self.window.keys else asked
+        time = 0 if self.window.order is None else int(order_with_nulls(asked.column(self.window.order))[0])
+        found: dict[str, pa.Array] = {}
+        spec: WindowUnionSpec | None = self.window
+        if self.long.calls and time != NULL_ORDER and self._has_many(key, stores):
+            spec = self.long.rest
+            for calls in self.long.calls:
+                found.update(calls.results(asked, key, time, stores))
+        if spec is not None:
+            piece = self._piece(spec, asked, key, time, stores)
+            found.update(processed(self.__dict__, f"_of {len(found)}", spec, piece))
+        names = [call.output for window in self.window.windows for call in window.calls]
+        columns = [found[name] for name in names]
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *names])
+
+    def _has_many(self, key: pa.RecordBatch, stores: Stores) -> bool:
+        """Whether a key has so many rows that condensing them may save time."""
+        inputs = [*self.unions, *(() if self.own is None else (self.own,))]
+        return any(stores[place].count(key) >= CONDENSED_FROM for place in inputs)
+
+    def _piece(
+        self, spec: WindowUnionSpec, asked: pa.RecordBatch, key: pa.RecordBatch, time: int, stores: Stores
+    ) -> Piece:
+        """The rows of the key that the request row reaches, and this row, in sequence order."""
+        span, order = self._span(reach_of(spec), time), self.window.order
         parts = [(number, stores[source].find(key, span)) for number, source in enumerate(self.unions, 1)]
         parts.reverse()  # the first listed union source is the newest of equal times
         if self.own is not None:
@@ -234,32 +244,19 @@ class WindowStep:
             parts.append((COPIED, computed(self.wire, rows) if self.before else rows))
         parts = [(source, rows) for source, rows in parts if rows.num_rows]
         parts.append((0, asked))
-        return self._sorted(parts)
+        timed = [
+            (source, np.zeros(rows.num_rows, np.int64) if order is None else order_with_nulls(rows.column(order)), rows)
+            for source, rows in parts
+        ]
+        return piece_of(timed, self.types)
 
-    def _span(self, time: int) -> Span:
-        reach = self.reach
+    def _span(self, reach: WindowReach, time: int) -> Span:
         if self.window.order is None:
             return replace(EVERY, rows=reach.rows) if reach.rows else EVERY
         if time == NULL_ORDER:  # a row without a time sees rows without one, and by number those before it: none have
             return Span(NULL_ORDER, NULL_ORDER)
-        low = max(time - reach.back, -_FARTHEST)
-        return Span(low, min(time + reach.ahead, _FARTHEST), reach.rows, time)
-
-    def _sorted(self, parts: Sequence[tuple[int, pa.RecordBatch]]) -> Piece:
-        names = [item.name for item in self.types]
-        args = {
-            name: concatenate([rows.column(name) for _, rows in parts], self.types.field(name).type) for name in names
-        }
-        source = np.concatenate([np.full(rows.num_rows, number, np.uint8) for number, rows in parts])
-        times: Int64s = np.zeros(len(source), np.int64)
-        if self.window.order is not None:
-            times = np.concatenate([order_with_nulls(rows.column(self.window.order)) for _, rows in parts])
-            if (times[1:] < times[:-1]).any():
-                by_time = np.argsort(times, kind="stable")
-                places = pa.array(by_time)
-                times, source = times[by_time], source[by_time]
-                args = {name: column.take(places) for name, column in args.items()}
-        return Piece(np.zeros(len(source), np.int64), times, source, args, rows_without_columns(1))
+        low = max(time - reach.back, -FARTHEST)
+        return Span(low, min(time + reach.ahead, FARTHEST), reach.rows, time)
 
 
 Step = ProjectStep | LastJoinStep | WindowStep

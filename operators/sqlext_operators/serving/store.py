@@ -8,17 +8,19 @@ row is copied a few times, a key's rows are slices of a few runs, and a merge to
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.arrays import Bools
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.columns.keys import row_hashes
+from sqlext_operators.serving.condensed import LEAF, CondensedSlice, Recipe
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -28,6 +30,8 @@ _SHARDS, _SHIFT = 64, np.uint64(58)
 _MERGED_SHARE = 0.5
 #: A run is copied without the rows that are gone once they are more than this share of it.
 _STALE_SHARE = 0.25
+#: A span with so many rows of a run is condensed.
+CONDENSED_FROM = 4 * LEAF
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,14 @@ class Span:
 EVERY = Span(NULL_ORDER, int(np.iinfo(np.int64).max))
 
 
+class Covered(NamedTuple):
+    """Rows with their times; condensed ones have one time, and the columns of the recipe only."""
+
+    rows: pa.RecordBatch
+    times: Int64s
+    is_condensed: bool = False
+
+
 class KeptRows:
     """The rows of one input. Not safe for several threads at once."""
 
@@ -84,8 +96,8 @@ class KeptRows:
 
     @property
     def nbytes(self) -> int:
-        """The Arrow bytes of the rows, without the index."""
-        return sum(run.batch.nbytes for shard in self._shards for run in shard.every_run())
+        """The Arrow bytes of the rows and of condensed ones, without the index."""
+        return sum(run.nbytes for shard in self._shards for run in shard.every_run())
 
     def add(self, batch: pa.RecordBatch) -> None:
         """More rows, with the columns of the schema; they are behind all rows with equal times."""
@@ -104,17 +116,59 @@ class KeptRows:
     def find(self, key: pa.RecordBatch, span: Span = EVERY) -> pa.RecordBatch:
         """The rows with the key columns of `key` (one row; NULL is a key) that a span names, in the order of their
         times and then as they came."""
-        if span is not EVERY and min(span.low, span.at if span.rows else span.low) < self.cutoff:
-            self.missed = True
-        number = row_hashes(key, self.spec.keys)[0]
-        shard = self._shards[int(number >> _SHIFT) if self.spec.keys else 0]
-        parts = [self.cut(part, span) for part in shard.parts(number) if part.num_rows]
+        self._check(span)
+        parts = [self._of_span(part, span) for part in self._parts(key)]
         parts = [part for part in parts if part.num_rows]
         if not parts:
             return whole(self.spec.schema, [])
         if len(parts) == 1:
             return self.with_key(parts[0], key)
         return self.cut(self.with_key(self.in_order(parts), key), span)
+
+    def count(self, key: pa.RecordBatch) -> int:
+        """How many rows of a key there are at most."""
+        return sum(part.rows.num_rows for part in self._parts(key))
+
+    def cover(self, key: pa.RecordBatch, span: Span, boundary: int, recipe: Recipe) -> list[Covered]:
+        """The rows of a key that a span of times names, in no order. Many rows with times below `boundary` are
+        condensed."""
+        self._check(span)
+        covered: list[Covered] = []
+        for part in self._parts(key):
+            times = part.times
+            start, middle = np.searchsorted(times, [span.low, min(boundary, span.high)]).tolist()
+            stop = int(np.searchsorted(times, span.high, side="right"))
+            blocks = part.condensed(recipe) if middle - start >= CONDENSED_FROM else None
+            if blocks is not None and self._has_key(part, key):
+                for place, rows, is_condensed in blocks.cover(start, middle):
+                    count = rows.num_rows
+                    found = np.full(count, times[place]) if is_condensed else times[place : place + count]
+                    covered.append(Covered(rows, found, is_condensed))
+                start = middle
+            if start < stop:
+                rows = self.with_key(part.rows.slice(start, stop - start), key)
+                same = rows.num_rows == stop - start
+                covered.append(Covered(rows, times[start:stop] if same else self._times(rows)))
+        return covered
+
+    def _check(self, span: Span) -> None:
+        if span is not EVERY and min(span.low, span.at if span.rows else span.low) < self.cutoff:
+            self.missed = True
+
+    def _parts(self, key: pa.RecordBatch) -> list[_Part]:
+        number = row_hashes(key, self.spec.keys)[0]
+        shard = self._shards[int(number >> _SHIFT) if self.spec.keys else 0]
+        return [part for part in shard.parts(number) if part.rows.num_rows]
+
+    def _has_key(self, part: _Part, key: pa.RecordBatch) -> bool:
+        """Whether all rows with the hash of a key are of that key."""
+        if part.is_one_key is None:
+            same = self.with_key(part.rows, part.rows.slice(0, 1))
+            part.run.uniform[part.number] = same.num_rows == part.rows.num_rows
+        return bool(part.is_one_key) and self.with_key(part.rows.slice(0, 1), key).num_rows == 1
+
+    def _times(self, rows: pa.RecordBatch) -> Int64s:
+        return _times_of(self.spec, rows)
 
     def in_order(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Rows in the order of their times, those of later parts behind those of earlier ones with equal times."""
@@ -129,10 +183,14 @@ class KeptRows:
         """The rows of a span among some in the order of their times."""
         if span is EVERY:
             return part
-        count = part.num_rows
+        return self._cut(part, self._times(part), span)
+
+    def _of_span(self, part: _Part, span: Span) -> pa.RecordBatch:
+        return part.rows if span is EVERY else self._cut(part.rows, part.times, span)
+
+    def _cut(self, part: pa.RecordBatch, times: Int64s, span: Span) -> pa.RecordBatch:
         if self.spec.order is None:
-            return part.slice(max(0, count - span.rows))
-        times = order_with_nulls(part.column(self.spec.order))
+            return part.slice(max(0, part.num_rows - span.rows))
         start, stop = int(np.searchsorted(times, span.low)), int(np.searchsorted(times, span.high, side="right"))
         if span.rows:
             start = min(start, max(0, int(np.searchsorted(times, span.at, side="right")) - span.rows))
@@ -173,10 +231,28 @@ class AskedRows:
 
     def find(self, key: pa.RecordBatch, span: Span = EVERY) -> pa.RecordBatch:
         """As `KeptRows.find`."""
-        rows = self.stored.find(key, span)
+        rows, own = self.stored.find(key, span), self._own(key)
+        return self.stored.cut(self.stored.in_order([rows, own]), span) if own.num_rows else rows
+
+    def count(self, key: pa.RecordBatch) -> int:
+        """As `KeptRows.count`."""
+        return self.stored.count(key) + 1
+
+    def cover(self, key: pa.RecordBatch, span: Span, boundary: int, recipe: Recipe) -> list[Covered]:
+        """As `KeptRows.cover`."""
+        own = self.stored.cut(self._own(key), span)
+        covered = self.stored.cover(key, span, boundary, recipe)
+        return [*covered, Covered(own, _times_of(self.spec, own))] if own.num_rows else covered
+
+    def _own(self, key: pa.RecordBatch) -> pa.RecordBatch:
+        """The row of the request if it has the key."""
         if not self._asked.num_rows or (self.spec.keys and self._hashes[0] != row_hashes(key, self.spec.keys)[0]):
-            return rows
-        return self.stored.cut(self.stored.in_order([rows, self.stored.with_key(self._asked, key)]), span)
+            return self._asked.slice(0, 0)
+        return self.stored.with_key(self._asked, key)
+
+
+def _times_of(spec: KeptSpec, batch: pa.RecordBatch) -> Int64s:
+    return np.zeros(batch.num_rows, np.int64) if spec.order is None else order_with_nulls(batch.column(spec.order))
 
 
 def _is_nan(value: pa.Scalar) -> bool:
@@ -190,42 +266,72 @@ class _Run:
     hashes: Hashes
     starts: npt.NDArray[np.int32]
     batch: pa.RecordBatch
-    #: The least and the greatest time.
+    times: Int64s
+    #: The least time.
     least: int
-    most: int
+    #: By hash and recipe the condensed rows that were asked for, and by hash whether all rows are of one key.
+    condensed: dict[tuple[int, Recipe], CondensedSlice] = field(default_factory=dict)
+    uniform: dict[int, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: KeptSpec, hashes: Hashes, batch: pa.RecordBatch) -> _Run:
         """The run of rows that are in the order in which they came where times are equal."""
-        times = np.zeros(len(hashes), np.int64) if spec.order is None else order_with_nulls(batch.column(spec.order))
+        times = _times_of(spec, batch)
         by_key = np.lexsort((times, hashes))
         if (by_key[1:] < by_key[:-1]).any():
             hashes, batch = hashes[by_key], take_rows(batch, by_key)
+            times = _times_of(spec, batch)  # of a column without NULLs no copy
         distinct, starts = np.unique(hashes, return_index=True)
         ends = np.append(starts, len(hashes)).astype(np.int32)
-        return cls(distinct, ends, batch, int(times.min(initial=0)), int(times.max(initial=0)))
+        return cls(distinct, ends, batch, times, int(times.min(initial=0)))
+
+    @property
+    def nbytes(self) -> int:
+        """The Arrow bytes of the rows and of condensed ones."""
+        return int(self.batch.nbytes + sum(blocks.nbytes for blocks in self.condensed.values()))
 
     def row_hashes(self) -> Hashes:
         """The hash of each row."""
         return np.repeat(self.hashes, np.diff(self.starts))
 
-    def part(self, number: np.uint64) -> pa.RecordBatch:
+    def part(self, number: np.uint64) -> _Part:
         """The rows with a hash."""
         place = int(np.searchsorted(self.hashes, number))
         if place == len(self.hashes) or self.hashes[place] != number:
-            return self.batch.slice(0, 0)
+            return _Part(self, int(number), self.batch.slice(0, 0), self.times[:0])
         start, stop = int(self.starts[place]), int(self.starts[place + 1])
-        return self.batch.slice(start, stop - start)
+        return _Part(self, int(number), self.batch.slice(start, stop - start), self.times[start:stop])
 
     def stale(self, spec: KeptSpec, cutoff: int) -> Bools:
         """bool[n], the rows that can go."""
-        assert spec.order is not None
-        old: Bools = order_with_nulls(self.batch.column(spec.order)) < cutoff
+        old: Bools = self.times < cutoff
         if spec.newest:  # the old rows of a key are its first ones
             rows = np.diff(self.starts)
             least = np.add.reduceat(old, self.starts[:-1], dtype=np.int64) - spec.newest
             old &= np.arange(len(old)) - np.repeat(self.starts[:-1], rows) < np.repeat(least, rows)
         return old
+
+
+class _Part(NamedTuple):
+    """The rows of a run with one hash."""
+
+    run: _Run
+    number: int
+    rows: pa.RecordBatch
+    times: Int64s
+
+    @property
+    def is_one_key(self) -> bool | None:
+        """Whether they are of one key; None: not known yet."""
+        return self.run.uniform.get(self.number)
+
+    def condensed(self, recipe: Recipe) -> CondensedSlice | None:
+        """The condensed rows; None where they are not much fewer."""
+        place = (self.number, recipe)
+        if place not in self.run.condensed:
+            self.run.condensed[place] = CondensedSlice(self.rows, recipe)
+        found = self.run.condensed[place]
+        return found if found.is_worth_it else None
 
 
 class _Shard:
@@ -246,7 +352,7 @@ class _Shard:
         self.settle()
         return self._runs
 
-    def parts(self, number: np.uint64) -> Iterator[pa.RecordBatch]:
+    def parts(self, number: np.uint64) -> Iterator[_Part]:
         """The rows with a hash, the oldest run first."""
         self.settle()
         return (run.part(number) for run in self._runs)
