@@ -4,7 +4,6 @@ late, several runs, ties, NULLs, and rows that go."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,13 +43,12 @@ FRAMES = [
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves of a few rows, so that few rows have several levels."""
     monkeypatch.setattr(condensed, "LEAF", 4)
     monkeypatch.setattr(condensed, "_FAN", 3)
     monkeypatch.setattr(condensed, "_MOST_LEFT", 10.0)
     monkeypatch.setattr(store, "CONDENSED_FROM", 5)
-    yield
 
 
 def made(frame: str, *, ansi: bool = True) -> Deployment:
