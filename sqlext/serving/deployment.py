@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -20,12 +20,13 @@ from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.serving.steps import ServingSettings, serving_spec
-from sqlext_planner.spark.versions import is_frame
+from sqlext_planner.spark.versions import arrow_table, is_frame
 
 from sqlext.analyzer.context import AnalyzerOptions
 from sqlext.analyzer.queries import analyze
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.serving.folder import SavedDeployment, read, write
+from sqlext.serving.sink import MOST_KEYS, Server, Sink, parts, whole
 from sqlext.serving.values import parquet_rows, to_batch, to_rows
 from sqlext.syntax.parser import parse
 
@@ -112,6 +113,7 @@ class Deployment:
         self.schemas = {table: _schema(columns) for table, columns in self.tables.items()}
         self._stores = [KeptRows(item.kept) for item in self.spec.inputs]
         self._newest: dict[int, int] = {}
+        self._keys: dict[str, None] = {}
         self._lock = threading.RLock()
 
     @property
@@ -151,10 +153,45 @@ class Deployment:
             found = parquet_rows(source, columns)
         elif is_frame(source):
             frame = source.select(*(f"`{column}`" for column in columns))
-            found = iter(frame.toArrow().to_batches(_LOADED_ROWS))
+            found = iter(arrow_table(frame).to_batches(_LOADED_ROWS))
         else:
             return self.push(name, cast(Rows, source))
         return sum(self.push(name, batch) for batch in found)
+
+    def sink(
+        self,
+        table: str | None = None,
+        *,
+        url: str | None = None,
+        token: str | None = None,
+        query: str | None = None,
+        timeout: float = 300,
+    ) -> Sink:
+        """What `writeStream.foreachBatch` takes to bring a stream's rows to a table (by default the request table):
+
+            orders.writeStream.foreachBatch(deployment.sink("orders", url="http://localhost:8080")).start()
+
+        With `url` they go to a server of this deployment, with its `token`, and are there once whatever starts again;
+        a server without a journal forgets them when it ends. Without it they go to this deployment. `query` names the
+        stream where Spark's id of the query is not known, as on Spark Connect. `timeout`: seconds until a micro-batch
+        fails because the server is busy or away.
+
+        Raises AnalysisError for a table that the statement does not read, ConfigurationError for a wrong `url`.
+        """
+        name = self.known_table(table or self.request)
+        columns = self.spec.tables[name].names
+        if url is None:
+            return Sink(name, columns, query, partial(self._push_once, name), whole)
+        return Sink(name, columns, query, Server(url, name, token, timeout), parts)
+
+    def _push_once(self, table: str, rows: pa.Table, key: str) -> None:
+        with self._lock:
+            if key in self._keys:
+                return
+            self.push(table, rows)
+            self._keys[key] = None
+            if len(self._keys) > MOST_KEYS:
+                del self._keys[next(iter(self._keys))]
 
     def answer(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The result for one row of the request table, as `Row.asDict()` has it. Raises as `push`."""

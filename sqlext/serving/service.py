@@ -23,12 +23,11 @@ from sqlext.serving.bodies import RequestError
 from sqlext.serving.deployment import Answer, Deployment, InputState, PreparedRows
 from sqlext.serving.folder import checked_name
 from sqlext.serving.journal import Journal, Push, SnapshotHead
+from sqlext.serving.sink import MOST_KEYS
 from sqlext.serving.values import to_batch, zone_of
 
 _LOG = logging.getLogger("sqlext.serving")
 _T = TypeVar("_T")
-#: Idempotency keys that are remembered, the newest ones.
-MOST_KEYS = 100_000
 #: Bytes of pushes that are written together.
 _GROUP_BYTES = 16 << 20
 

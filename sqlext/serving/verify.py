@@ -14,6 +14,7 @@ from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.expressions.nodes import TaskColumn
 from sqlext_operators.serving.steps import LastJoinStep, ProjectStep, ServingSpec, WindowStep
 from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.spark.versions import arrow_table
 from sqlglot import exp
 
 from sqlext.serving.deployment import Deployment
@@ -73,7 +74,7 @@ class _Replay:
             self._own.spark.conf.set(setting, str(session.spark.conf.get(setting)))
         self._sql = with_row(deployment.sql, deployment.compat)
         spark = session.spark
-        self._tables = {name: spark.table(name).toArrow().combine_chunks() for name in deployment.spec.tables}
+        self._tables = {name: arrow_table(spark.table(name)).combine_chunks() for name in deployment.spec.tables}
         request = deployment.request
         numbers = pa.array(np.arange(self._tables[request].num_rows))
         self._numbered = self._tables[request].append_column(ROW, numbers)

@@ -101,6 +101,7 @@ def served(
     snapshot_bytes: int = SNAPSHOT_BYTES,
     options: ServerOptions | None = None,
     service: Service | None = None,
+    port: int = 0,
 ) -> Iterator[Client]:
     """A client of a server that is ready, in a thread; it ends with the context."""
     if service is None:
@@ -109,7 +110,7 @@ def served(
     app = application(service, options or ServerOptions())
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_keep_alive=300)
     server = uvicorn.Server(config)
-    with _listening("127.0.0.1", 0) as listening:
+    with _listening("127.0.0.1", port) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         client = Client(listening.getsockname()[1])

@@ -174,7 +174,7 @@ REFUSED = {
     "SELECT a.id, n.name FROM sv_views a LAST JOIN (SELECT k, max(name) AS name FROM sv_names GROUP BY k) n "
     "ON a.k = n.k": ("cannot be kept row by row"),
     "SELECT sum(v) OVER w AS s FROM (SELECT k, ts, uuid() AS u, v FROM sv_views) q WINDOW w AS (PARTITION BY k, u "
-    "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW EXCLUDE CURRENT_ROW)": "cannot be computed without Spark",
+    "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)": "cannot be computed without Spark",
     "SELECT sum(v) OVER w AS s FROM sv_views WINDOW w AS (UNION (SELECT k, k AS c FROM sv_names) PARTITION BY k "
     "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)": "UNION source",
 }
