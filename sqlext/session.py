@@ -230,7 +230,7 @@ class Session:
         Raises UnsupportedError for a query that cannot be answered for one row.
         """
         from sqlext_planner.relational.nodes import Scan
-        from sqlext_planner.serving.steps import ServingSettings
+        from sqlext_planner.serving.lowering import ServingSettings
 
         from sqlext.catalog.dictionary import DictCatalog
         from sqlext.catalog.spark import columns_of

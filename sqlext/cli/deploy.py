@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog.options import FolderOptions
 from sqlext.cli.plan import catalog_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
-from sqlext_operators.serving.steps import InputSpec, LastJoinStep, ServingSpec, Step, WindowStep
+from sqlext_operators.serving.steps import BranchStep, InputSpec, LastJoinStep, ServingSpec, Step, WindowStep
 from sqlext_operators.serving.store import KeptRows
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import Catalog
@@ -19,7 +19,8 @@ from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.nodes import Scan
-from sqlext_planner.serving.steps import ServingSettings, serving_spec
+from sqlext_planner.serving.lowering import ServingSettings
+from sqlext_planner.serving.steps import serving_spec
 from sqlext_planner.spark.versions import arrow_table, is_frame
 
 from sqlext.analyzer.context import AnalyzerOptions
@@ -320,6 +321,8 @@ def _step(step: Step) -> str:
             calls = [f"{call.function} AS {call.output}" for window in step.window.windows for call in window.calls]
             inputs = [*step.unions, *(() if step.own is None else (step.own,))]
             return f"windows over inputs {', '.join(map(str, inputs))}: {', '.join(calls)}"
+        case BranchStep():
+            return f"columns of the request row by: {'; '.join(map(_step, step.steps))}"
         case LastJoinStep():
             return f"last row of input {', '.join(str(right.source) for right in step.rights)}"
     return f"columns: {', '.join(name for name, _ in step.columns)}"

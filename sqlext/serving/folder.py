@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlext_planner import __version__
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 
 #: The form of the folder. A reader takes its own form and all before it.
 FORMAT = 1

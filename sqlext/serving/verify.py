@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.expressions.nodes import TaskColumn
-from sqlext_operators.serving.steps import LastJoinStep, ProjectStep, ServingSpec, WindowStep
+from sqlext_operators.serving.steps import BranchStep, LastJoinStep, ProjectStep, ServingSpec, Step, WindowStep
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.spark.versions import arrow_table
 from sqlglot import exp
@@ -169,11 +169,20 @@ def _time_column(spec: ServingSpec, table: str) -> str | None:
                 return found
     if table != spec.request:
         return None
-    for place, step in enumerate(spec.steps):
+    return _asked_time(spec.steps)
+
+
+def _asked_time(steps: tuple[Step, ...]) -> str | None:
+    """The column of the request table by whose times a step looks for rows."""
+    for place, step in enumerate(steps):
+        if isinstance(step, BranchStep):
+            found = _asked_time(step.steps)
+            if found is not None:
+                return found
         name = step.window.order if isinstance(step, WindowStep) else None
         if isinstance(step, LastJoinStep):
             name = next((right.until for right in step.rights if right.until is not None), None)
-        found = None if name is None else _origin(spec.steps[:place], name)
+        found = None if name is None else _origin(steps[:place], name)
         if found is not None:
             return found
     return None

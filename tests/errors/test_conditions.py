@@ -34,7 +34,7 @@ from sqlext_planner.conditions import CONDITIONS
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, statement
 from sqlext_planner.expressions.types import to_arrow
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 from sqlext_planner.spark.session import check_version, settings_changed
 from sqlext_planner.spark.streams import check_settings, future_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error

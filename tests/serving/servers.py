@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog import DictCatalog
 from sqlext.cli.serve import _listening

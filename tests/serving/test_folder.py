@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog import DictCatalog
 from sqlext.serving.deployment import Deployment

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog import DictCatalog
 from sqlext.catalog.ddl import read_ddl

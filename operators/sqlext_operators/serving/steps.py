@@ -259,7 +259,33 @@ class WindowStep:
         return Span(low, min(time + reach.ahead, FARTHEST), reach.rows, time)
 
 
-Step = ProjectStep | LastJoinStep | WindowStep
+@dataclass(frozen=True)
+class BranchStep:
+    """Columns that steps of their own compute of the request row; all NULL if one of its `keys` is."""
+
+    steps: tuple[Step, ...]
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    def run(self, batch: pa.RecordBatch, request: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+        """The one row with the columns. Raises as the steps."""
+        found = answered(self.steps, request, stores).select(list(self.columns))
+        if any(request.column(key).null_count for key in self.keys):
+            found = pa.RecordBatch.from_arrays([pa.nulls(1, item.type) for item in found.schema], schema=found.schema)
+        return pa.RecordBatch.from_arrays(
+            [*batch.columns, *found.columns], names=[*batch.schema.names, *found.schema.names]
+        )
+
+
+Step = ProjectStep | LastJoinStep | WindowStep | BranchStep
+
+
+def answered(steps: Sequence[Step], request: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+    """What steps make of a request row. Raises as they do."""
+    row = request
+    for step in steps:
+        row = step.run(row, request, stores) if isinstance(step, BranchStep) else step.run(row, stores)
+    return row
 
 
 @dataclass(frozen=True)
@@ -277,6 +303,4 @@ class ServingSpec:
         """The result of one row. Raises as the steps."""
         pairs = zip(self.inputs, kept, strict=True)
         stores = [AskedRows(one, item.rows(row)) if item.table == self.request else one for item, one in pairs]
-        for step in self.steps:
-            row = step.run(row, stores)
-        return row
+        return answered(self.steps, row, stores)

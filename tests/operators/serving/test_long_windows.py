@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlext_operators.serving import condensed, steps, store
 from sqlext_operators.serving.condensed import CondensedSlice, Recipe
 from sqlext_operators.window.condense import PartialCall
-from sqlext_planner.serving.steps import ServingSettings
+from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.serving.deployment import Deployment

@@ -1,0 +1,25 @@
+"""FEBench's six scripts as deployments: rows are asked in the order of their times, and compared with batch."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.features import SCRIPTS
+from benchmarks.features_contestants import script
+from sqlext import Session
+from sqlext.serving.verify import verify
+
+ROWS, ASKED = 300, 25
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_answers_of_a_script_are_those_of_batch(spark: SparkSession, name: str) -> None:
+    session = Session(spark.newSession(), compat="openmldb")
+    for table, rows in SCRIPTS[name].generator(ROWS).tables().items():
+        session.spark.createDataFrame(rows.to_pandas()).coalesce(1).createOrReplaceTempView(table)
+    deployment = session.deploy(script(name)[-1], lateness=None)
+    found = verify(session, deployment, ASKED)
+    assert (found.rows, found.differences) == (ASKED, [])
