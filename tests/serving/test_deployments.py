@@ -76,12 +76,13 @@ STATEMENTS = {
     "windows below a join": """SELECT q.id, q.s, o.v FROM (SELECT id, k, ts, sum(v) OVER w AS s FROM sv_views
         WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) q
         LAST JOIN sv_orders o ORDER BY o.ts ON q.k = o.k AND o.ts <= q.ts""",
-    "features of the same row, joined by its id": """SELECT a.id, a.s, b.n, c.name, c.m FROM (SELECT id, v, sum(v) OVER w AS s
-        FROM sv_views WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) a
+    "features of the same row, joined by its id": """SELECT a.id, a.s, b.n, c.name, c.m
+        FROM (SELECT id, v, sum(v) OVER w AS s FROM sv_views WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) a
         LAST JOIN (SELECT number, count(c) OVER w AS n FROM (SELECT id AS number, k, c, ts, v FROM sv_views)
         WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW
         INSTANCE_NOT_IN_WINDOW)) b ON a.id = b.number
-        LAST JOIN (SELECT x.id, n.name, x.v + 1 AS m FROM sv_views x LAST JOIN sv_names n ORDER BY n.seen ON x.k = n.k) c
+        LAST JOIN (SELECT x.id, n.name, x.v + 1 AS m
+        FROM sv_views x LAST JOIN sv_names n ORDER BY n.seen ON x.k = n.k) c
         ON a.id = c.id""",
     "features of the same row, joined by what may be NULL": """SELECT a.id, b.v, d.v AS same FROM sv_views a
         LAST JOIN (SELECT id, c, v FROM sv_views) b ON a.id = b.id AND a.c = b.c
