@@ -81,6 +81,7 @@ Condition = Literal[
     "replay-files",
     # deployments and their server
     "deployment-folder",
+    "answer-differs",
     "journal",
     "journal-damaged",
     "request-body",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import typer
-from sqlext_planner.errors import SqlExtError
+from sqlext_planner.errors import DataError, SqlExtError
 from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog.options import FolderOptions
@@ -17,6 +17,8 @@ from sqlext.cli.source import read_settings, read_sql
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.folder import checked_name
 from sqlext.serving.values import zone_of
+from sqlext.serving.verify import Difference
+from sqlext.serving.verify import verify as replayed
 from sqlext.syntax.scripts import deployed_name
 
 _ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
@@ -36,8 +38,12 @@ def run_deploy(
     conf: Sequence[str],
     compat: str | None,
     read: Sequence[str],
+    verify: int = 0,
 ) -> None:
-    """Plan the statement as a deployment, write its folder, and say what it keeps."""
+    """Plan the statement as a deployment, write its folder, and say what it keeps; with `verify`, compare so many
+    answers with batch. Raises DataError if one differs."""
+    if verify and data is None:
+        raise typer.BadParameter("--verify replays rows of tables: give them with --data DIR")
     text = read_sql(file, sql)
     late = _lateness(lateness)
     settings = _settings(conf)
@@ -58,6 +64,36 @@ def run_deploy(
     deployment.save(output)
     typer.echo(deployment.explain())
     typer.echo(f"Written to {output}. Answer from it: sqlext serve {output}")
+    if verify:
+        _verify(deployment, data, read, verify)
+
+
+def _verify(deployment: Deployment, data: str | None, read: Sequence[str], rows: int) -> None:
+    """Replay rows, and say how many answers are batch's. Raises DataError if one is not."""
+    from sqlext.cli.run import open_session, register_tables
+    from sqlext.cli.terminal import progress
+
+    settings = deployment.settings
+    with progress("Starting Spark"):
+        session = open_session(
+            (f"{_ANSI}={str(settings.ansi).lower()}", f"{_ZONE}={settings.time_zone}"), deployment.compat
+        )
+        register_tables(session, data, FolderOptions.of_texts(read))
+    with progress(f"Replaying {rows} rows of {deployment.request}"):
+        session.read_named(deployment.sql)
+        found = replayed(session, deployment, rows)
+    typer.echo(str(found))
+    if found.differences:
+        raise differs(found.differences[0])
+
+
+def differs(one: Difference) -> DataError:
+    """The error of an answer that is not batch's."""
+    return DataError(
+        f"an answer differs from batch: {dict(one.answer)}, where batch has {dict(one.batch)}",
+        condition="answer-differs",
+        help=f"the row is {dict(one.request)}; please report it",
+    )
 
 
 def _lateness(text: str) -> int | None:

@@ -6,7 +6,7 @@ import logging
 import re
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from sqlext_planner.errors import ConfigurationError
 
+from sqlext.catalog.files import FileCatalog
 from sqlext.cli.source import read_text
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.journal import Journal
@@ -36,6 +37,7 @@ def run_serve(
     host: str,
     port: int,
     token_file: Path | None,
+    data: Path | None,
     journal: Path | None,
     max_body: str,
     rate: float | None,
@@ -58,7 +60,8 @@ def run_serve(
     options = ServerOptions(_tokens(token_file), _bytes(max_body), rate, max_waiting)
     deployments = [Deployment.open(folder) for folder in folders]
     with _listening(host, port) as listening:
-        service = Service(deployments, None if journal is None else Journal(journal), allow_gaps=allow_gaps)
+        files = None if data is None else _files_of(data)
+        service = Service(deployments, None if journal is None else Journal(journal), files, allow_gaps=allow_gaps)
         _log_to_stderr(with_requests=log_requests)
         name, used = listening.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
@@ -132,6 +135,23 @@ def _bound(listening: socket.socket, address: Any) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+def _files_of(data: Path) -> Callable[[str], Sequence[str]]:
+    """The Parquet files of a table by its name; none if the folder has no such table. Raises ConfigurationError."""
+    catalog = FileCatalog(data)
+
+    def files(table: str) -> Sequence[str]:
+        found = catalog.table(table)
+        if found is not None and found.format != "parquet":
+            raise ConfigurationError(
+                f"the rows of '{table}' in {data} are {found.format}, and a server reads Parquet",
+                condition="table-files",
+                help="write them as Parquet: sqlext run -e 'SELECT * FROM TABLE' --data DIR -o TABLE.parquet",
+            )
+        return () if found is None else found.paths
+
+    return files
 
 
 def _tokens(file: Path | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -69,12 +70,18 @@ class Service:
     """Deployments that share pushes. Raises ConfigurationError for two with one name, and for a table that two of them
     know with different columns.
 
-    `allow_gaps` lets it start although the journal lacks rows of a deployment: one that is new or was changed since
-    the journal's snapshot was written.
+    `files` are the Parquet files whose rows a table begins with, by its name; a journal that has a snapshot has them
+    already. `allow_gaps` lets it start although the journal lacks rows of a deployment: one that is new or was changed
+    since the journal's snapshot was written.
     """
 
     def __init__(
-        self, deployments: Sequence[Deployment], journal: Journal | None = None, *, allow_gaps: bool = False
+        self,
+        deployments: Sequence[Deployment],
+        journal: Journal | None = None,
+        files: Callable[[str], Sequence[str]] | None = None,
+        *,
+        allow_gaps: bool = False,
     ) -> None:
         self.deployments = {checked_name(one.name): one for one in deployments}
         self.fingerprints = {name: one.saved.fingerprint for name, one in self.deployments.items()}
@@ -83,7 +90,7 @@ class Service:
             raise ConfigurationError(
                 "two of the deployments have one name", condition="deployment-folder", help="deploy with --name NAME"
             )
-        self.journal, self._allow_gaps = journal, allow_gaps
+        self.journal, self._files, self._allow_gaps = journal, files, allow_gaps
         self.state: State = "loading"
         #: Why loading has failed.
         self.failure: BaseException | None = None
@@ -116,6 +123,8 @@ class Service:
 
     def _load(self, when_loaded: Callable[[], None]) -> None:
         try:
+            if self._files is not None and (self.journal is None or self.journal.snapshot() is None):
+                self._read_files(self._files)
             if self.journal is not None:
                 self._restore(self.journal)
                 for push in self.journal.pushes():
@@ -130,6 +139,16 @@ class Service:
         except BaseException as error:
             self.state, self.failure = "failed", error
         when_loaded()
+
+    def _read_files(self, files: Callable[[str], Sequence[str]]) -> None:
+        for table in self.tables.values():
+            paths, begun = files(table.name), time.monotonic()
+            rows = 0
+            for path in paths:
+                rows += max(deployment.load(name, path) for deployment, name in table.readers)
+                if self.state == "stopping":
+                    return
+            _LOG.info("%d rows of %s from %d files in %.1f s", rows, table.name, len(paths), time.monotonic() - begun)
 
     def _restore(self, journal: Journal) -> None:
         head = journal.snapshot()

@@ -43,6 +43,7 @@ from starlette.requests import Request
 from sqlext import Session
 from sqlext.catalog import DictCatalog
 from sqlext.cli import _run
+from sqlext.cli.deploy import differs
 from sqlext.cli.failures import report
 from sqlext.cli.settings_and_errors import entries
 from sqlext.embedded import find_java, start_spark
@@ -53,6 +54,7 @@ from sqlext.serving.deployment import Deployment
 from sqlext.serving.journal import Journal
 from sqlext.serving.server import ServerOptions, _Gate, _Server, address_error, failure
 from sqlext.serving.service import Service
+from sqlext.serving.verify import Difference
 
 COLUMNS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
 PERIODS = {**COLUMNS, "te": "timestamp"}
@@ -267,6 +269,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "spark-connect": lambda: remote_settings(),
     "spark-stopped": lambda: Session(SimpleNamespace(_sc=SimpleNamespace(_jsc=None))),  # type: ignore[arg-type]
     "deployment-folder": lambda: Deployment.open("empty"),
+    "answer-differs": lambda: fails(differs(Difference({"id": 1}, {"id": 1, "s": 2.0}, {"id": 1, "s": 3.0}))),
     "journal": open_twice,
     "journal-damaged": damaged_journal,
     "request-body": lambda: parsed_json(b""),

@@ -77,7 +77,8 @@ STATEMENTS = {
         WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) q
         LAST JOIN sv_orders o ORDER BY o.ts ON q.k = o.k AND o.ts <= q.ts""",
     "features of the same row, joined by its id": """SELECT a.id, a.s, b.n, c.name, c.m
-        FROM (SELECT id, v, sum(v) OVER w AS s FROM sv_views WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) a
+        FROM (SELECT id, v, sum(v) OVER w AS s FROM sv_views
+        WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) a
         LAST JOIN (SELECT number, count(c) OVER w AS n FROM (SELECT id AS number, k, c, ts, v FROM sv_views)
         WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW
         INSTANCE_NOT_IN_WINDOW)) b ON a.id = b.number

@@ -9,18 +9,20 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog import DictCatalog
 from sqlext.serving.arrow_bodies import ARROW, arrow_stream
 from sqlext.serving.deployment import Deployment
+from sqlext.serving.journal import Journal
 from sqlext.serving.server import ServerOptions
 from sqlext.serving.service import Service
 from tests.serving.servers import COLUMNS, TABLES, Client, served, spent
@@ -396,3 +398,25 @@ def test_a_folder_is_what_is_served(tmp_path: Path) -> None:
     spent().save(tmp_path / "d")
     with served(Deployment.open(tmp_path / "d")) as client:
         assert client.ask(ROW).json["output"]["spent"] == "2.50"
+
+
+def test_a_server_begins_with_files_until_its_journal_has_them(tmp_path: Path) -> None:
+    deployment, asked = spent(), {"user_id": 1, "ts": "2024-05-01T12:00:00", "price": 0}
+    times = [datetime(2024, 5, 1, 11, minute, tzinfo=UTC) - timedelta(hours=2) for minute in range(30)]
+    values = {"user_id": [1] * 30, "ts": times, "item": ["a"] * 30, "price": [Decimal(1)] * 30}
+    rows = pa.table(values, schema=deployment.schemas["orders"])
+    files = {"orders": [str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")]}
+    for part, path in zip((rows.slice(0, 20), rows.slice(20)), files["orders"], strict=True):
+        pq.write_table(part, path)
+
+    def counted(snapshot_bytes: int) -> int:
+        journal = Journal(tmp_path / "journal", snapshot_bytes)
+        service = Service([spent()], journal, lambda table: files.get(table, []))
+        with served(service=service) as client:
+            client.push([{"user_id": 1, "ts": "2024-05-01T11:59:00", "price": 1}])
+            return int(client.ask(asked).json["output"]["n"])
+
+    assert counted(1 << 30) == 32
+    assert counted(1) == 33  # a snapshot is written
+    files.clear()
+    assert counted(1 << 30) == 34
