@@ -60,7 +60,6 @@ Condition = Literal[
     "spark-block",
     "hint-not-followed",
     "left-to-spark",
-    "not-servable",
     "no-equivalent",
     "scalar-needs-spark",
     "setting-changes-meaning",
@@ -80,6 +79,7 @@ Condition = Literal[
     "schema-file",
     "replay-files",
     # deployments and their server
+    "not-servable",
     "deployment-folder",
     "answer-differs",
     "journal",

@@ -54,6 +54,7 @@ from sqlext.serving.deployment import Deployment
 from sqlext.serving.journal import Journal
 from sqlext.serving.server import ServerOptions, _Gate, _Server, address_error, failure
 from sqlext.serving.service import Service
+from sqlext.serving.values import to_batch
 from sqlext.serving.verify import Difference
 
 COLUMNS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
@@ -122,6 +123,11 @@ def fails_in_row(text: str, to: str) -> None:
     from sqlext_operators.expressions.time_texts import read_date
 
     read_date(text)
+
+
+def deployed(text: str) -> None:
+    columns = {"user_id": "int", "price": "double"}
+    Deployment(text, DictCatalog({"views": columns}), settings=ServingSettings(True, "UTC"))
 
 
 def scalar(text: str) -> None:
@@ -269,6 +275,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "spark-connect": lambda: remote_settings(),
     "spark-stopped": lambda: Session(SimpleNamespace(_sc=SimpleNamespace(_jsc=None))),  # type: ignore[arg-type]
     "deployment-folder": lambda: Deployment.open("empty"),
+    "not-servable": lambda: deployed("SELECT user_id FROM views WHERE price > 1"),
+    "row-value": lambda: to_batch([{"n": "x"}], pa.schema([("n", pa.int32())]), "views"),
     "answer-differs": lambda: fails(differs(Difference({"id": 1}, {"id": 1, "s": 2.0}, {"id": 1, "s": 3.0}))),
     "journal": open_twice,
     "journal-damaged": damaged_journal,
