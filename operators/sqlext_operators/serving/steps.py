@@ -24,7 +24,7 @@ from sqlext_operators.last_join.spec import LastJoinSpec
 from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.serving.long_windows import FARTHEST, LongWindows, Stores, piece_of, processed
 from sqlext_operators.serving.store import CONDENSED_FROM, EVERY, AskedRows, KeptRows, KeptSpec, Span
-from sqlext_operators.window.reach import WindowReach, reach_of
+from sqlext_operators.window.reach import WindowReach, reach_of, window_reach
 from sqlext_operators.window.spec import WindowUnionSpec
 
 _NEVER = int(np.iinfo(np.int64).max)
@@ -177,6 +177,49 @@ class LastJoinStep:
 
 
 @dataclass(frozen=True)
+class RequestReach:
+    """How far windows reach from a request row: `back` and `ahead` of its time; `rows` by number; and to `capped` those
+    that hold at most `most` rows. None: no window is of that kind."""
+
+    back: int | None
+    ahead: int
+    rows: int
+    capped: int
+    most: int
+    end: int
+
+    @classmethod
+    def of(cls, spec: WindowUnionSpec) -> RequestReach:
+        """The reach of all windows together."""
+        every = [(window.frame, window_reach(window)) for window in spec.windows]
+        capped = [
+            (reach.back, frame.maxsize, frame.end or 0)
+            for frame, reach in every
+            if frame.maxsize and frame.unit == "range" and frame.start is not None
+        ]
+        open_ones = [
+            reach.back
+            for frame, reach in every
+            if frame.unit == "range" and not (frame.maxsize and frame.start is not None)
+        ]
+        return cls(
+            max(open_ones, default=None),
+            max(reach.ahead for _, reach in every),
+            max(reach.rows for _, reach in every),
+            max((back for back, _, _ in capped), default=0),
+            max((most for _, most, _ in capped), default=0),
+            min([0, *(end for _, _, end in capped)]),
+        )
+
+    def span(self, time: int) -> Span:
+        """The rows that a row of a time reaches."""
+        high = min(time + self.ahead, FARTHEST)
+        low = time + 1 if self.back is None else max(time - self.back, -FARTHEST)
+        at = max(time + self.end, -FARTHEST) if self.most else time
+        return Span(low, high, self.rows, at, max(time - self.capped, -FARTHEST), self.most)
+
+
+@dataclass(frozen=True)
 class WindowStep:
     """The windows of a request row.
 
@@ -200,6 +243,14 @@ class WindowStep:
         return reach_of(self.window)
 
     @cached_property
+    def _reach(self) -> RequestReach:
+        return RequestReach.of(self.window)
+
+    @cached_property
+    def _rest_reach(self) -> RequestReach:
+        return RequestReach.of(self.long.rest or self.window)
+
+    @cached_property
     def long(self) -> LongWindows:
         """The calls over rows that can be condensed, and the others."""
         inputs = dict(enumerate(self.unions, 1))
@@ -214,12 +265,13 @@ class WindowStep:
         time = 0 if self.window.order is None else int(order_with_nulls(asked.column(self.window.order))[0])
         found: dict[str, pa.Array] = {}
         spec: WindowUnionSpec | None = self.window
+        reach = self._reach
         if self.long.calls and time != NULL_ORDER and self._has_many(key, stores):
-            spec = self.long.rest
+            spec, reach = self.long.rest, self._rest_reach
             for calls in self.long.calls:
                 found.update(calls.results(asked, key, time, stores))
         if spec is not None:
-            piece = self._piece(spec, asked, key, time, stores)
+            piece = self._piece(reach, asked, key, time, stores)
             found.update(processed(self.__dict__, f"_of {len(found)}", spec, piece))
         names = [call.output for window in self.window.windows for call in window.calls]
         columns = [found[name] for name in names]
@@ -231,10 +283,10 @@ class WindowStep:
         return any(stores[place].count(key) >= CONDENSED_FROM for place in inputs)
 
     def _piece(
-        self, spec: WindowUnionSpec, asked: pa.RecordBatch, key: pa.RecordBatch, time: int, stores: Stores
+        self, reach: RequestReach, asked: pa.RecordBatch, key: pa.RecordBatch, time: int, stores: Stores
     ) -> Piece:
         """The rows of the key that the request row reaches, and this row, in sequence order."""
-        span, order = self._span(reach_of(spec), time), self.window.order
+        span, order = self._span(reach, time), self.window.order
         parts = [(number, stores[source].find(key, span)) for number, source in enumerate(self.unions, 1)]
         parts.reverse()  # the first listed union source is the newest of equal times
         if self.own is not None:
@@ -250,13 +302,12 @@ class WindowStep:
         ]
         return piece_of(timed, self.types)
 
-    def _span(self, reach: WindowReach, time: int) -> Span:
+    def _span(self, reach: RequestReach, time: int) -> Span:
         if self.window.order is None:
             return replace(EVERY, rows=reach.rows) if reach.rows else EVERY
         if time == NULL_ORDER:  # a row without a time sees rows without one, and by number those before it: none have
             return Span(NULL_ORDER, NULL_ORDER)
-        low = max(time - reach.back, -FARTHEST)
-        return Span(low, min(time + reach.ahead, FARTHEST), reach.rows, time)
+        return reach.span(time)
 
 
 @dataclass(frozen=True)

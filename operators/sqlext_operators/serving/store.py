@@ -53,13 +53,21 @@ class KeptSpec:
 
 @dataclass(frozen=True)
 class Span:
-    """Which rows of a key are wanted: those with times from `low` to `high` (both in, codes of the order column), and
-    the last `rows` with times up to `at`, whatever `low` is. Rows without times: the last `rows`."""
+    """Which rows of a key are wanted: those with times from `low` to `high` (both in, codes of the order column); the
+    last `rows` with times up to `at`, whatever `low` is; and those from `least` on of which at most `most` are before
+    `at`, the last ones. Rows without times: the last `rows`."""
 
     low: int
     high: int
     rows: int = 0
     at: int = 0
+    least: int = 0
+    most: int = 0
+
+    @property
+    def oldest(self) -> int:
+        """No row before this time is left out for its time; rows that are counted may be older."""
+        return min([self.low, *([self.at] if self.rows else []), *([self.least] if self.most else [])])
 
 
 #: All rows of a key.
@@ -117,13 +125,15 @@ class KeptRows:
         """The rows with the key columns of `key` (one row; NULL is a key) that a span names, in the order of their
         times and then as they came."""
         self._check(span)
-        parts = [self._of_span(part, span) for part in self._parts(key)]
-        parts = [part for part in parts if part.num_rows]
-        if not parts:
+        parts = self._parts(key)
+        cut = [rows for part in parts if (rows := self._of_span(part, span)).num_rows]
+        if not cut:
             return whole(self.spec.schema, [])
-        if len(parts) == 1:
-            return self.with_key(parts[0], key)
-        return self.cut(self.with_key(self.in_order(parts), key), span)
+        rows = cut[0] if len(cut) == 1 else self.in_order(cut)
+        found = self.with_key(rows, key)
+        if found.num_rows < rows.num_rows and (span.rows or span.most):  # others with its hash were counted
+            found = self.with_key(self.in_order([part.rows for part in parts]), key)
+        return found if len(cut) == 1 and found.num_rows == rows.num_rows else self.cut(found, span)
 
     def count(self, key: pa.RecordBatch) -> int:
         """How many rows of a key there are at most."""
@@ -152,7 +162,7 @@ class KeptRows:
         return covered
 
     def _check(self, span: Span) -> None:
-        if span is not EVERY and min(span.low, span.at if span.rows else span.low) < self.cutoff:
+        if span is not EVERY and span.oldest < self.cutoff:
             self.missed = True
 
     def _parts(self, key: pa.RecordBatch) -> list[_Part]:
@@ -194,6 +204,9 @@ class KeptRows:
         start, stop = int(np.searchsorted(times, span.low)), int(np.searchsorted(times, span.high, side="right"))
         if span.rows:
             start = min(start, max(0, int(np.searchsorted(times, span.at, side="right")) - span.rows))
+        if span.most:
+            least, before = np.searchsorted(times, [span.least, span.at]).tolist()
+            start = min(start, max(least, before - span.most))
         return part.slice(start, max(0, stop - start))
 
     def with_key(self, batch: pa.RecordBatch, key: pa.RecordBatch) -> pa.RecordBatch:

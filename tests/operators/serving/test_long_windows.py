@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.serving import condensed, steps, store
 from sqlext_operators.serving.condensed import CondensedSlice, Recipe
+from sqlext_operators.serving.long_windows import FARTHEST
 from sqlext_operators.window.condense import PartialCall
 from sqlext_planner.serving.lowering import ServingSettings
 
@@ -134,3 +135,35 @@ def test_many_distinct_values_are_not_condensed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(condensed, "_MOST_LEFT", 0.25)
     rows = pa.RecordBatch.from_arrays([pa.array(np.arange(1_000))], names=["x"])
     assert not CondensedSlice(rows, Recipe((PartialCall("distinct", "x", None),))).is_worth_it
+
+
+SPECIFICATIONS = [
+    "ROWS_RANGE BETWEEN 40s PRECEDING AND CURRENT ROW MAXSIZE 3",
+    "ROWS_RANGE BETWEEN 40s PRECEDING AND CURRENT ROW MAXSIZE 3 EXCLUDE CURRENT_TIME",
+    "ROWS_RANGE BETWEEN 40s PRECEDING AND 5s PRECEDING MAXSIZE 2",
+    "ROWS_RANGE BETWEEN 40s PRECEDING AND CURRENT ROW MAXSIZE 2 INSTANCE_NOT_IN_WINDOW",
+    "ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND 3s PRECEDING MAXSIZE 4",
+    "ROWS BETWEEN 4 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING",
+    "ROWS_RANGE BETWEEN 5s PRECEDING AND 5s FOLLOWING",
+]
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_rows_beyond_the_reach_change_no_answer(data: st.DataObject) -> None:
+    one, other = (data.draw(st.sampled_from(SPECIFICATIONS), "window") for _ in range(2))
+    calls = "sum(i) OVER w AS a, count(*) OVER w AS b, max(c) OVER v AS c, count(x) OVER v AS d, lag(i, 2) OVER v AS e"
+    windows = ", ".join(
+        f"{name} AS (UNION more PARTITION BY k ORDER BY ts {text})" for name, text in (("w", one), ("v", other))
+    )
+    sql = f"SELECT k, {calls} FROM asked WINDOW {windows}"
+    settings_ = ServingSettings(True, "UTC")
+    deployment = Deployment(sql, DictCatalog(TABLES), request="asked", settings=settings_, lateness=None)
+    for _ in range(data.draw(st.integers(1, 4), "pushes")):
+        deployment.push(data.draw(st.sampled_from(["asked", "more"]), "table"), data.draw(st.lists(ROWS, max_size=20)))
+        asked = data.draw(ROWS, "asked")
+        found = deployment.answer(asked)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(steps.RequestReach, "span", lambda reach, time: store.Span(-FARTHEST, FARTHEST))
+            assert found == deployment.answer(asked)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlext_operators.columns.keys import row_hashes
+from sqlext_operators.serving import store as store_module
 from sqlext_operators.serving.store import EVERY, KeptRows, KeptSpec, Span
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int32()), ("ts", pa.timestamp("us")), ("v", pa.int64())])
@@ -34,16 +37,39 @@ def listed(rows: pa.RecordBatch) -> list[Row]:
     return list(zip(rows[0].to_pylist(), rows[1].to_pylist(), times.to_pylist(), rows[3].to_pylist(), strict=True))
 
 
-def wanted(rows: list[Row], key: tuple[Any, Any], low: int, high: int, least: int, at: int) -> list[Row]:
-    """The rows of a key in order: those between, and the last `least` up to `at`."""
+def wanted(
+    rows: list[Row], key: tuple[Any, Any], low: int, high: int, least: int, at: int, capped: int = 99, most: int = 0
+) -> list[Row]:
+    """The rows of a key in order: those between, the last `least` up to `at`, and those from `capped` on of which at
+    most `most` are before `at`."""
     of_key = sorted((row for row in rows if row[:2] == key), key=lambda row: -1 if row[2] is None else row[2])
     timed = [(row, -1 if row[2] is None else row[2]) for row in of_key]
     counted = [place for place, (_, time) in enumerate(timed) if time <= at][-least:] if least else []
+    before = [place for place, (_, time) in enumerate(timed) if time < at]
+    last = [place for place, (_, time) in enumerate(timed) if time >= at] + before[len(before) - most :] if most else []
+    counted += [place for place in last if timed[place][1] >= capped]
     return [row for place, (row, time) in enumerate(timed) if time <= high and (time >= low or place in counted)]
 
 
-@given(st.lists(st.lists(ROW, max_size=12), max_size=8), st.integers(0, 32), st.integers(-2, 12), st.integers(0, 4))
-def test_what_is_found_is_what_was_added(pushes: list[list[Row]], low: int, width: int, least: int) -> None:
+@pytest.mark.parametrize("mask", [0, (1 << 64) - 1])
+@given(
+    st.lists(st.lists(ROW, max_size=12), max_size=8),
+    st.integers(0, 32),
+    st.integers(-2, 12),
+    st.integers(0, 4),
+    st.integers(0, 32),
+    st.integers(0, 4),
+)
+def test_what_is_found_is_what_was_added(
+    mask: int, pushes: list[list[Row]], low: int, width: int, least: int, capped: int, most: int
+) -> None:
+    """Also where keys have the same hash."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "row_hashes", lambda *given: row_hashes(*given) & np.uint64(mask))
+        check_rows(pushes, low, width, least, capped, most)
+
+
+def check_rows(pushes: list[list[Row]], low: int, width: int, least: int, capped: int, most: int) -> None:
     store = KeptRows(KeptSpec(SCHEMA, ("k", "n"), "ts"))
     rows: list[Row] = []
     for place, push in enumerate(pushes):
@@ -52,10 +78,10 @@ def test_what_is_found_is_what_was_added(pushes: list[list[Row]], low: int, widt
         if place % 2:  # reads between make runs of different sizes
             store.find(batch([("a", 1, 0, 0)]))
     assert store.rows == len(rows)
-    span = Span(low, low + width, least, low + width)
+    span = Span(low, low + width, least, low + width, capped, most)
     for key in [("a", 1), ("b", None), ("", 2), (None, None), (None, 1)]:
         asked = batch([(*key, 0, 0)])
-        assert listed(store.find(asked, span)) == wanted(rows, key, low, low + width, least, low + width)
+        assert listed(store.find(asked, span)) == wanted(rows, key, low, low + width, least, low + width, capped, most)
         assert listed(store.find(asked, EVERY)) == wanted(rows, key, -1, 99, 0, 0)
 
 
