@@ -34,6 +34,7 @@ from sqlext.syntax.parser import parse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 #: Rows of one push of `load`.
 _LOADED_ROWS = 1_000_000
 #: Rows of a table as they are pushed.
@@ -272,7 +273,8 @@ class Deployment:
             width = f", {store.nbytes / store.rows:.0f} bytes a row" if store.rows else ""
             lines.append(f"  input {place}: {item.table} [{names}]{keys}{order}")
             lines.append(f"      (kept: {self._told(item)}; {store.rows} rows{width})")
-        lines += [f"  step {place}: {_step(step)}" for place, step in enumerate(self.spec.steps, 1)]
+        lines += [f"  step {place}: {_step(step)}" for place, step in enumerate(self.spec.steps[:-1], 1)]
+        lines.append(f"  result: {', '.join(self.spec.names)}")
         return "\n".join(lines)
 
     def _told(self, item: InputSpec) -> str:
@@ -281,7 +283,10 @@ class Deployment:
             return "for good"
         age = self.lateness + item.back
         newest = f"the newest {item.kept.newest} of each key" if item.kept.newest else ""
-        return newest if age < 0 else f"{age} behind the newest time of all{newest and f', and {newest} before that'}"
+        if age < 0:
+            return newest
+        told = _length(age) if pa.types.is_timestamp(item.kept.schema.field(item.kept.order).type) else str(age)
+        return f"{told} behind the newest time of all{newest and f', and {newest} before that'}"
 
     @property
     def kept_rows(self) -> int:
@@ -313,6 +318,16 @@ class Deployment:
         self._newest[place] = newest
         if newest > NULL_ORDER:
             self._stores[place].forget(newest - self.lateness - item.back)
+
+
+def _length(micros: int) -> str:
+    """Microseconds as a dialect writes them: 3d 12h."""
+    found = []
+    for unit, size in _UNITS.items():
+        if count := micros // size:
+            found.append(f"{count}{unit}")
+        micros %= size
+    return " ".join(found) + (f" {micros}us" if micros else "") or "0s"
 
 
 def _step(step: Step) -> str:

@@ -127,6 +127,23 @@ class Lowering:
         every = {column: kind for plan in plans for column, kind in plan.dtypes.items()}
         return {column: kind or self.types.get(column) for column, kind in every.items()}
 
+    def column_type(self, column: Column, plan: LogicalPlan) -> str:
+        """The Spark type of a column of a plan of rows, also where the plan does not know it."""
+        known = plan.dtypes.get(column) or self.types.get(column)
+        if known is None:
+            match plan:
+                case Project(items, child):
+                    expression = next(item.expression for item in items if item.column == column)
+                    for read in expression.references:
+                        self.types[read] = self.column_type(read, child)
+                    known = self.kind(expression, child)
+                case SubqueryAlias(child=child):
+                    known = self.column_type(child.output_columns[plan.output_columns.index(column)], child)
+                case _:
+                    below = next((child for child in plan.children if column in child.output_columns), None)
+                    known = "" if below is None else self.column_type(column, below)
+        return known
+
     def task(self, expression: Expression, plan: LogicalPlan) -> TaskExpression:
         """The expression over the columns of a plan, as operators compute it. Raises UnsupportedError."""
         return self.translated(expression, plan)[0]

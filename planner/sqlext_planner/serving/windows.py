@@ -130,11 +130,14 @@ def _union(
     read = wire.plain.keys() | {c for item in wire.computed for c in item.references}
     missing = [item for item in source.output[len(rows.output) :] if item.column in read]
     items = [NamedExpr(cast_to(Literal("NULL", dtype="void"), item.dtype or ""), item.column) for item in missing]
-    known, others = lowering.known_types(source), lowering.known_types(rows)
     for ours, theirs in zip(source.output, rows.output, strict=False):
-        wanted, given = known[ours.column] or "", others[theirs.column] or ""
+        wanted, given = ours.dtype or "", theirs.dtype or ""
+        if ours.column in read:
+            wanted = lowering.column_type(ours.column, source)
+            given = lowering.column_type(theirs.column, rows)
+        is_other = wanted and given and wanted != given
         if ours.column.name.lower() != theirs.column.name.lower() or (
-            wanted != given and union_type(wanted, given, ansi=lowering.settings.ansi) != wanted
+            is_other and union_type(wanted, given, ansi=lowering.settings.ansi) != wanted
         ):
             told = f"{theirs.column.name} {given}, where FROM has {ours.column.name} {wanted}"
             raise _mismatch(told, place, rows)
