@@ -115,13 +115,13 @@ class _Replay:
         found = Verification(len(answers))
         every = self._batch({name: orders[name] for name in self._tables})
         for number, answer in answers.items():
-            if _same(answer, every[number]):
+            if same(answer, every[number]):
                 continue
             parts = {name: orders[name][: before[number][name]] for name in self._tables}
             request = self._deployment.request
             parts[request] = np.append(parts[request], number)
             exact = self._batch(parts)[number]
-            if not _same(answer, exact):
+            if not same(answer, exact):
                 row = self._tables[request].slice(number, 1).to_pylist()[0]
                 found.differences.append(Difference(row, answer, exact))
         return found
@@ -146,7 +146,7 @@ class _Replay:
         return order_with_nulls(table.column(column).combine_chunks())
 
 
-def _same(answer: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+def same(answer: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     """Whether an answer has the values of a row of batch, doubles but for their last digits."""
     return answer.keys() == row.keys() and all(_equal(value, row[name]) for name, value in answer.items())
 

@@ -16,7 +16,7 @@ from sqlext_operators.serving.steps import BranchStep, LastJoinStep, ServedRight
 from sqlext_planner.errors import Span
 from sqlext_planner.exchange.wire import WireColumns
 from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
-from sqlext_planner.expressions.nodes import And, Column, Expression, Literal, conjunction
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, conjunction
 from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES, as_type, common_type
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch, ResidualTerms
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -129,7 +129,8 @@ def _right(
         comparisons.append(JoinComparison(left_name, cast(Operator, term.op), theirs.name(compared[term.right])))
     ways = [way for way in zip(match.order_by, match.descending, strict=True) if not isinstance(way[0], Literal)]
     order = [(theirs.name(compared.get(key, key)), compared.get(key, key), down) for key, down in ways]
-    condition = ours.name(And((*terms.left_only, Literal("TRUE")))) if terms.left_only else None
+    asked = conjunction(terms.left_only)
+    condition = None if asked is None else ours.name(asked)
     payload = tuple(column.spark_name for column in wanted)
     side = RightSide(
         tuple(keys),

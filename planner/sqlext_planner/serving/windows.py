@@ -29,7 +29,7 @@ from sqlext_planner.expressions.typed import cast as cast_to
 from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES, as_type, from_arrow, union_type
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Project, Scan
+from sqlext_planner.relational.nodes import Hint, Project, Scan, SubqueryAlias
 from sqlext_planner.serving.refusals import refused
 from sqlext_planner.window.inputs import wire_windows
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
@@ -161,12 +161,11 @@ def _mismatch(told: str, place: int, rows: LogicalPlan) -> SqlExtError:
 def _shown(lowering: Lowering, plan: WindowUnion, step: WindowStep, wire: WireColumns, back: int | None) -> WindowStep:
     """The step with the rows of the request table that its windows show."""
     source = plan.source
-    joins = source.collect(LastJoin)
-    inner = next(iter(source.collect(WindowUnion)), None)
     read = frozenset(wire.plain) | {c for item in wire.computed for c in item.references}
-    if inner is None and not joins:
+    stored = _row_by_row(lowering, source, read)
+    if stored is not None:
         rows = step.reach.rows
-        number = lowering.keep(source, wire, (), step.window.keys, step.window.order, back, newest=rows)
+        number = lowering.keep(stored, wire, (), step.window.keys, step.window.order, back, newest=rows)
         return replace(step, own=number)
     # Columns of joins are of the moment: the last row of a stored row's key may be another one by now.
     base = _request_scan(source)
@@ -201,6 +200,24 @@ def _shown(lowering: Lowering, plan: WindowUnion, step: WindowStep, wire: WireCo
     )
     steps = tuple(one for one in before if isinstance(one, ProjectStep | LastJoinStep))
     return replace(step, own=number, before=steps)
+
+
+def _row_by_row(lowering: Lowering, plan: LogicalPlan, read: Set[Column]) -> LogicalPlan | None:
+    """The plan with the columns that are read, without joins and windows; None if one of them makes such a column."""
+    items: Sequence[NamedExpr]
+    match plan:
+        case Scan():
+            return plan
+        case Hint(child=child) | LastJoin(left=child) | WindowUnion(source=child):
+            return _row_by_row(lowering, child, read) if read <= frozenset(child.output_columns) else None
+        case Project(items=every, child=child):
+            items = [item for item in every if item.column in read]
+        case SubqueryAlias(child=child):
+            items = lowering.renamed(plan, read)
+        case _:
+            return None
+    below = _row_by_row(lowering, child, frozenset(column for item in items for column in item.expression.references))
+    return None if below is None else Project(tuple(items), below)
 
 
 def _request_scan(plan: LogicalPlan) -> Scan:
