@@ -178,8 +178,8 @@ class LastJoinStep:
 
 @dataclass(frozen=True)
 class RequestReach:
-    """How far windows reach from a request row: `back` and `ahead` of its time; `rows` by number; and to `capped` those
-    that hold at most `most` rows. None: no window is of that kind."""
+    """How far windows reach from a request row: `back` and `ahead` of its time (None: by no time); `rows` by number;
+    and to `capped` those that hold at most `most` rows, both counted up to `end` behind its time."""
 
     back: int | None
     ahead: int
@@ -202,20 +202,23 @@ class RequestReach:
             for frame, reach in every
             if frame.unit == "range" and not (frame.maxsize and frame.start is not None)
         ]
+        # rows of the request's own time are not counted, but come between
+        ties = any(frame.exclude_current_time and reach.rows for frame, reach in every)
+        open_ones += [0] * ties
         return cls(
             max(open_ones, default=None),
             max(reach.ahead for _, reach in every),
             max(reach.rows for _, reach in every),
             max((back for back, _, _ in capped), default=0),
             max((most for _, most, _ in capped), default=0),
-            min([0, *(end for _, _, end in capped)]),
+            min([-1 if ties else 0, *(end for _, _, end in capped)]),
         )
 
     def span(self, time: int) -> Span:
         """The rows that a row of a time reaches."""
         high = min(time + self.ahead, FARTHEST)
         low = time + 1 if self.back is None else max(time - self.back, -FARTHEST)
-        at = max(time + self.end, -FARTHEST) if self.most else time
+        at = max(time + self.end, -FARTHEST)
         return Span(low, high, self.rows, at, max(time - self.capped, -FARTHEST), self.most)
 
 
