@@ -241,7 +241,8 @@ class Session:
         with self._working(sqlQuery):
             schemas = {table: dict(columns_of(self.spark.table(table).schema)) for table in tables}
             ansi = str(self.spark.conf.get(ANSI)).lower() == "true"
-            settings = ServingSettings(ansi, str(self.spark.conf.get("spark.sql.session.timeZone")))
+            config, zone = self._effective_config(self._given()), str(self.spark.conf.get(ZONE))
+            settings = ServingSettings(ansi, zone, config.stream_future, config.stream_future_bound)
         known = DictCatalog(schemas)
         return Deployment(
             sqlQuery, known, request=request, settings=settings, name=name, compat=self.compat, lateness=lateness

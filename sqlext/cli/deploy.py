@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import typer
+from sqlext_planner.config import Config
 from sqlext_planner.errors import DataError, SqlExtError
 from sqlext_planner.serving.lowering import ServingSettings
 
@@ -22,6 +23,7 @@ from sqlext.serving.verify import verify as replayed
 from sqlext.syntax.scripts import deployed_name
 
 _ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
+_FUTURE = ("sqlext.stream.future", "sqlext.stream.futureBound")
 #: Microseconds; a number alone counts units of the order column.
 _UNITS = {"w": 604_800_000_000, "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000}
 
@@ -108,15 +110,17 @@ def _lateness(text: str) -> int | None:
 def _settings(conf: Sequence[str]) -> ServingSettings:
     """What of --conf the meaning of a statement depends on; by default as a Spark of this machine has it."""
     ours, given = read_settings(conf)
-    unknown = next((key for key in (*ours, *given) if key not in (_ANSI, _ZONE)), None)
+    unknown = next((key for key in (*ours, *given) if key not in (_ANSI, _ZONE, *_FUTURE)), None)
     if unknown is not None:
-        raise typer.BadParameter(f"--conf {unknown}: a deployment depends on {_ANSI} and {_ZONE} only")
+        known = ", ".join((_ANSI, _ZONE, *_FUTURE))
+        raise typer.BadParameter(f"--conf {unknown}: a deployment depends on {known} only")
+    config = Config.from_mapping(ours)
     ansi = given.get(_ANSI, "true").lower()
     if ansi not in ("true", "false"):
         raise typer.BadParameter(f"--conf {_ANSI}={given[_ANSI]}: write true or false")
     zone = given.get(_ZONE) or machine_zone(os.environ)
     zone_of(zone)
-    return ServingSettings(ansi == "true", zone)
+    return ServingSettings(ansi == "true", zone, config.stream_future, config.stream_future_bound)
 
 
 def machine_zone(environment: Mapping[str, str], link: Path = Path("/etc/localtime")) -> str:

@@ -17,8 +17,10 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext.catalog.files import FileCatalog
 from sqlext.cli.source import read_text
 from sqlext.serving.deployment import Deployment
+from sqlext.serving.division import division
 from sqlext.serving.journal import Journal
 from sqlext.serving.service import Service
+from sqlext.serving.workers import Divided
 
 if TYPE_CHECKING:
     from sqlext.serving.server import ServerOptions
@@ -44,6 +46,7 @@ def run_serve(
     max_waiting: int,
     grace: int,
     *,
+    workers: int,
     allow_gaps: bool,
     log_requests: bool,
 ) -> None:
@@ -61,8 +64,11 @@ def run_serve(
     deployments = [Deployment.open(folder) for folder in folders]
     with _listening(host, port) as listening:
         files = None if data is None else _files_of(data)
-        service = Service(deployments, None if journal is None else Journal(journal), files, allow_gaps=allow_gaps)
         _log_to_stderr(with_requests=log_requests)
+        services: list[Service] = []
+        divided = [_divided(one, workers, lambda: services[0].lost()) for one in deployments]
+        service = Service(divided, None if journal is None else Journal(journal), files, allow_gaps=allow_gaps)
+        services.append(service)
         name, used = listening.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
         typer.echo(f"http://{shown}:{used}/ answers {', '.join(service.deployments)}; Ctrl-C ends it")
@@ -75,6 +81,20 @@ def run_serve(
         _serve(service, options, listening, grace)
     if service.failure is not None:
         raise service.failure
+
+
+def _divided(deployment: Deployment, workers: int, when_lost: Callable[[], None]) -> Deployment:
+    """The deployment in so many processes, if its rows can be divided by a key."""
+    if workers == 1:
+        return deployment
+    found = division(deployment.spec)
+    if found is None:
+        _LOG.info(
+            "%s is answered by one process: no column is in the key of all its windows and joins", deployment.name
+        )
+        return deployment
+    _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, found.column)
+    return Divided(deployment.saved, found, workers, when_lost)
 
 
 def _serve(service: Service, options: ServerOptions, listening: socket.socket, grace: int) -> None:

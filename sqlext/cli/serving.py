@@ -42,7 +42,8 @@ def deploy(
         list[str] | None,
         typer.Option(
             metavar="K=V",
-            help="spark.sql.ansi.enabled (true), or spark.sql.session.timeZone (this machine's).",
+            help="spark.sql.ansi.enabled (true), spark.sql.session.timeZone (this machine's), or sqlext.stream.future "
+            "and futureBound: what becomes of pushed rows whose time is to come (keep; they let no other row go).",
         ),
     ] = None,
     compat: options.CompatOption = None,
@@ -113,6 +114,14 @@ def serve(
         float | None,
         typer.Option(help="Requests a second that one client may send; more are refused.", metavar="N", min=0.01),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            help="Processes that keep rows and compute, each for a part of the keys; a deployment whose windows and joins "
+            "have no column of the key in common stays in one.",
+            min=1,
+        ),
+    ] = 1,
     max_waiting: Annotated[
         int, typer.Option(help="Requests that may wait; more are refused, to be sent again.", min=1)
     ] = 1000,
@@ -168,6 +177,7 @@ def serve(
         rate,
         max_waiting,
         grace,
+        workers=workers,
         allow_gaps=allow_gaps,
         log_requests=log_requests,
     )

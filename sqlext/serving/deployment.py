@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
+from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.serving.steps import BranchStep, InputSpec, LastJoinStep, ServingSpec, Step, WindowStep
 from sqlext_operators.serving.store import KeptRows
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, DataError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.relational.nodes import Scan
@@ -58,10 +61,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """Pushed rows as a deployment keeps them: how many were pushed, and by the place of an input what it keeps."""
+    """Pushed rows as a deployment keeps them: how many were pushed, by the place of an input what it keeps, the clock
+    then in microseconds, and how many rows of an input were left out at most because their time is to come."""
 
     count: int
     by_input: tuple[tuple[int, pa.RecordBatch], ...]
+    clock: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,17 +140,41 @@ class Deployment:
         self.store(prepared)
         return prepared.count
 
-    def prepared(self, table: str, batch: pa.RecordBatch) -> PreparedRows:
-        """What is kept of rows of a table (its name as in `tables`, its columns as in `schemas`). Nothing is stored."""
+    def prepared(self, table: str, batch: pa.RecordBatch, clock: int | None = None) -> PreparedRows:
+        """What is kept of rows of a table (its name as in `tables`, its columns as in `schemas`) that come at a time
+        in microseconds, by default now. Nothing is stored. Raises DataError for a row that is to come, with `fail`."""
+        clock = time.time_ns() // 1000 if clock is None else clock
         places = [(place, item) for place, item in enumerate(self.spec.inputs) if item.table == table]
-        return PreparedRows(batch.num_rows, tuple((place, item.rows(batch)) for place, item in places))
+        kept = {place: item.rows(batch) for place, item in places}
+        left_out = 0
+        if self.settings.future != "keep":
+            for place, item in places:
+                present = self._present(item, kept[place], clock)
+                left_out = max(left_out, len(present) - int(np.count_nonzero(present)))
+                kept[place] = kept[place].filter(pa.array(present))
+        if left_out and self.settings.future == "fail":
+            raise DataError(
+                f"{left_out} rows of '{table}' have a time that is more than {self.settings.future_bound:,} seconds "
+                "after now",
+                condition="future-rows",
+                help="correct the clock of the source; or deploy with sqlext.stream.future = drop or keep",
+            )
+        return PreparedRows(batch.num_rows, tuple(kept.items()), clock, left_out)
+
+    def _present(self, item: InputSpec, rows: pa.RecordBatch, clock: int) -> Bools:
+        """bool[n], the rows whose time is not far after a clock; all where times are no timestamps."""
+        order = item.kept.order
+        if order is None or not pa.types.is_timestamp(rows.schema.field(order).type):
+            return np.ones(rows.num_rows, np.bool_)
+        present: Bools = order_with_nulls(rows.column(order)) <= clock + self.settings.future_bound * 1_000_000
+        return present
 
     def store(self, prepared: PreparedRows) -> None:
         """Store prepared rows."""
         with self._lock:
             for place, rows in prepared.by_input:
                 self._stores[place].add(rows)
-                self._forget(place, self.spec.inputs[place], rows)
+                self._forget(place, self.spec.inputs[place], rows, prepared.clock)
 
     def load(self, table: str, source: str | Path | DataFrame | Rows) -> int:
         """Store the rows of Parquet files (a file or a folder, read without Spark), of a DataFrame, or of `push`, in
@@ -310,11 +340,14 @@ class Deployment:
             )
         return known[table.lower()]
 
-    def _forget(self, place: int, item: InputSpec, rows: pa.RecordBatch) -> None:
-        """Let rows go that no answer needs any longer."""
-        if item.back is None or item.kept.order is None or self.lateness is None or not rows.num_rows:
+    def _forget(self, place: int, item: InputSpec, rows: pa.RecordBatch, clock: int) -> None:
+        """Let rows go that no answer needs any longer. Rows that are to come let none go."""
+        if item.back is None or item.kept.order is None or self.lateness is None:
             return
-        newest = max(self._newest.get(place, NULL_ORDER), int(order_with_nulls(rows.column(item.kept.order)).max()))
+        times = order_with_nulls(rows.column(item.kept.order))[self._present(item, rows, clock)]
+        if not len(times):
+            return
+        newest = max(self._newest.get(place, NULL_ORDER), int(times.max()))
         self._newest[place] = newest
         if newest > NULL_ORDER:
             self._stores[place].forget(newest - self.lateness - item.back)

@@ -68,6 +68,8 @@ class SavedDeployment:
             "compat": self.compat,
             "ansi": self.settings.ansi,
             "time_zone": self.settings.time_zone,
+            "future": self.settings.future,
+            "future_bound": self.settings.future_bound,
         }
 
 
@@ -114,7 +116,7 @@ def read(folder: Path) -> SavedDeployment:
             texts[TEXT],
             json.loads(texts[TABLES]),
             options["request"],
-            ServingSettings(options["ansi"], options["time_zone"]),
+            ServingSettings(options["ansi"], options["time_zone"], options["future"], options["future_bound"]),
             options["lateness"],
             options["compat"],
         )

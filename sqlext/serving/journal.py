@@ -40,12 +40,14 @@ Keys: TypeAlias = Mapping[str, tuple[str, int]]
 
 @dataclass(frozen=True)
 class Push:
-    """Rows of a table; the client's key, if it sent one, with the digest of its body."""
+    """Rows of a table; the client's key, if it sent one, with the digest of its body; and the clock when it came, in
+    microseconds."""
 
     table: str
     rows: pa.RecordBatch
     key: str | None = None
     digest: str = ""
+    clock: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ class Journal:
     def _push(self, record: Record) -> Push:
         table = record.meta["table"]
         rows = read_batch(record, self._schemas[table])
-        return Push(table, rows, record.meta.get("key"), record.meta.get("digest", ""))
+        meta = record.meta
+        return Push(table, rows, meta.get("key"), meta.get("digest", ""), meta["clock"])
 
     # -- writing
 
@@ -170,7 +173,7 @@ class Journal:
                 schemas[push.table] = push.rows.schema
                 records.append(Record({"schema": True, "table": push.table}, push.rows.schema.serialize()))
             number += 1
-            meta: dict[str, Any] = {"number": number, "table": push.table}
+            meta: dict[str, Any] = {"number": number, "table": push.table, "clock": push.clock}
             if push.key is not None:
                 meta |= {"key": push.key, "digest": push.digest}
             records.append(Record(meta, push.rows.serialize()))

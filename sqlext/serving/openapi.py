@@ -108,7 +108,11 @@ def _push_operation(table: ServedTable) -> dict[str, Any]:
     answer = {
         "type": "object",
         "required": ["stored"],
-        "properties": {"stored": {"type": "integer"}, "repeated": {"type": "boolean"}},
+        "properties": {
+            "stored": {"type": "integer"},
+            "repeated": {"type": "boolean"},
+            "left_out": {"type": "integer"},
+        },
     }
     operation = _operation(f"Store rows of {table.name}", answer, body={"oneOf": [rows, _object({"rows": rows})]})
     operation["parameters"] = [

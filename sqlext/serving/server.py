@@ -120,7 +120,11 @@ class _Server:
     # -- what requests share
 
     async def compute(self, work: Callable[[], _T]) -> _T:
-        """Do this in the thread that computes. Raises RequestError before the rows are loaded and at the end."""
+        """Do this in the thread that computes. Raises as `waited`."""
+        return await self.waited(lambda: self.service.computed(work))
+
+    async def waited(self, begin: Callable[[], Future[_T]]) -> _T:
+        """The result of what is begun. Raises RequestError before the rows are loaded and at the end."""
         if self.service.state != "ready":
             message = "the server is stopping" if self.service.state == "stopping" else "the rows are being loaded"
             raise RequestError(message, condition="server-busy", help="ask again later")
@@ -129,7 +133,7 @@ class _Server:
             raise RequestError(message, condition="server-busy", help="ask again later, or ask less often")
         self.working += 1
         try:
-            return await asyncio.wrap_future(self.service.computed(work))
+            return await asyncio.wrap_future(begin())
         finally:
             self.working -= 1
 
@@ -161,7 +165,7 @@ class _Server:
         answers: list[Answer] = []
         for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
             part = rows.slice(start, _ROWS_AT_ONCE)
-            answers += await self.compute(lambda part=part: self.service.answers(deployment, part))  # type: ignore[misc]
+            answers += await self.waited(lambda part=part: self.service.asked(deployment, part))  # type: ignore[misc]
         self.meters.answered(deployment.name, answers)
         return answers
 
@@ -212,7 +216,12 @@ class _Server:
             return batch_of_objects(checked_rows(rows, "'rows'"), table.schema, table.name, table.zone)
 
         stored = await self.store(request, table, body, read)
-        return _json({"stored": stored.rows, **({"repeated": True} if stored.is_repeated else {})})
+        told: dict[str, Any] = {"stored": stored.rows}
+        if stored.is_repeated:
+            told["repeated"] = True
+        if stored.left_out:
+            told["left_out"] = stored.left_out
+        return _json(told)
 
     async def list_deployments(self, request: Request) -> Response:
         return _json({"deployments": [_summary(one) for one in self.service.deployments.values()]})

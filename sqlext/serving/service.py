@@ -17,7 +17,7 @@ from datetime import tzinfo
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
-from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.errors import ConfigurationError, InternalError, SqlExtError
 from sqlext_planner.spark.workers import task_error
 
 from sqlext.serving.bodies import RequestError
@@ -26,6 +26,7 @@ from sqlext.serving.folder import checked_name
 from sqlext.serving.journal import Journal, Push, SnapshotHead
 from sqlext.serving.sink import MOST_KEYS
 from sqlext.serving.values import to_batch, zone_of
+from sqlext.serving.workers import Divided
 
 _LOG = logging.getLogger("sqlext.serving")
 _T = TypeVar("_T")
@@ -50,10 +51,12 @@ class ServedTable:
 
 @dataclass(frozen=True)
 class Stored:
-    """How many rows were stored; whether that was by an earlier push with the same key."""
+    """How many rows were stored; whether that was by an earlier push with the same key; how many of them a deployment
+    left out because their time is to come."""
 
     rows: int
     is_repeated: bool = False
+    left_out: int = 0
 
 
 @dataclass
@@ -101,11 +104,13 @@ class Service:
         self._compute = ThreadPoolExecutor(1, "sqlext-compute")
         self._writer = threading.Thread(target=self._write, name="sqlext-journal")
         self._snapshot: threading.Thread | None = None
+        self._when_loaded: Callable[[], None] = lambda: None
 
     # -- its life
 
     def start(self, when_loaded: Callable[[], None] = lambda: None) -> None:
-        """Read the journal, and be ready; `when_loaded` is called then, or when that has failed."""
+        """Read the journal, and be ready; `when_loaded` is called then, or when that or something later has failed."""
+        self._when_loaded = when_loaded
         self._compute.submit(self._load, when_loaded)
 
     def stop(self) -> None:
@@ -118,6 +123,9 @@ class Service:
         self._compute.shutdown()
         if self._snapshot is not None:
             self._snapshot.join()
+        for deployment in self.deployments.values():
+            if isinstance(deployment, Divided):
+                deployment.close()
         if self.journal is not None:
             self.journal.close()
 
@@ -176,7 +184,7 @@ class Service:
             names = [name for name in push.rows.schema.names if name.lower() in known]
             rows = to_batch(push.rows.select(names), table.schema, table.name)
             for deployment, name in table.readers:
-                deployment.store(deployment.prepared(name, rows))
+                deployment.store(deployment.prepared(name, rows, push.clock))
         self._remember(push)
 
     def _remember(self, push: Push) -> None:
@@ -220,19 +228,28 @@ class Service:
             raise RequestError(f"no deployment reads a table '{name[:100]}'", condition="unknown-table", help=help)
         return found
 
-    def answers(self, deployment: Deployment, rows: pa.RecordBatch) -> list[Answer]:
-        """The results for rows; called in the thread that computes."""
-        return deployment.answers(rows)
+    def asked(self, deployment: Deployment, rows: pa.RecordBatch) -> Future[list[Answer]]:
+        """The results for rows, in time."""
+        if isinstance(deployment, Divided):
+            return deployment.asked(rows)
+        return self.computed(lambda: deployment.answers(rows))
+
+    def lost(self) -> None:
+        """A process of a deployment has ended, and its rows with it: nothing can be answered any longer."""
+        self.state, self.failure = "failed", InternalError("a process of the server has ended")
+        _LOG.error("a process of the server has ended; start it again: the journal has the rows")
+        self._when_loaded()
 
     def push(self, table: ServedTable, rows: pa.RecordBatch, key: str | None, digest: str) -> Future[Stored]:
         """Rows on their way to the disk and then to the deployments; called in the thread that computes.
 
         Raises AnalysisError for a row without a time, and what preparing it raises; then nothing is stored.
         """
-        parts = [(deployment, deployment.prepared(name, rows)) for deployment, name in table.readers]
+        clock = time.time_ns() // 1000
+        parts = [(deployment, deployment.prepared(name, rows, clock)) for deployment, name in table.readers]
         for deployment, prepared in parts:
             _check_times(deployment, prepared, table.name)
-        waiting = _Waiting(Push(table.name, rows, key, digest), parts)
+        waiting = _Waiting(Push(table.name, rows, key, digest, clock), parts)
         waiting.done.set_running_or_notify_cancel()
         self._queue.put(waiting)
         return waiting.done
@@ -300,7 +317,8 @@ class Service:
                 if waiting.result is None:
                     for deployment, prepared in waiting.parts:
                         deployment.store(prepared)
-                waiting.done.set_result(waiting.result or Stored(waiting.push.rows.num_rows))
+                left_out = max((prepared.left_out for _, prepared in waiting.parts), default=0)
+                waiting.done.set_result(waiting.result or Stored(waiting.push.rows.num_rows, left_out=left_out))
             except BaseException as error:
                 waiting.done.set_exception(error)
 

@@ -26,10 +26,13 @@ from sqlext_planner.window.nodes import WindowUnion
 
 @dataclass(frozen=True)
 class ServingSettings:
-    """What of a session's settings the meaning of a statement depends on."""
+    """What of a session's settings a deployment depends on: the meaning of its statement, and what becomes of rows
+    whose time is more than `future_bound` seconds after now (`sqlext.stream.future`: keep, drop or fail)."""
 
     ansi: bool
     time_zone: str
+    future: str = "keep"
+    future_bound: int = 3600
 
 
 @dataclass
