@@ -90,7 +90,7 @@ def _divided(deployment: Deployment, workers: int, when_lost: Callable[[], None]
     found = division(deployment.spec)
     if found is None:
         _LOG.info(
-            "%s is answered by one process: no column is in the key of all its windows and joins", deployment.name
+            "%s is answered by one process: its windows and joins have no column of keys in common", deployment.name
         )
         return deployment
     _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, found.column)

@@ -117,8 +117,8 @@ def serve(
     workers: Annotated[
         int,
         typer.Option(
-            help="Processes that keep rows and compute, each for a part of the keys; a deployment whose windows and joins "
-            "have no column of the key in common stays in one.",
+            help="Processes that keep rows and compute, each for a part of the keys; a deployment whose windows and "
+            "joins have no column of keys in common stays in one.",
             min=1,
         ),
     ] = 1,

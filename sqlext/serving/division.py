@@ -38,10 +38,8 @@ def division(spec: ServingSpec) -> Division | None:
         inputs: dict[int, str] = {}
         for keys in found:
             inputs.update(keys.get(column, {}))
-        same = all(
-            spec.inputs[place].kept.schema.field(name).type == types.field(column).type
-            for place, name in inputs.items()
-        )
+        kind = spec.tables[spec.request].field(column).type
+        same = all(spec.inputs[place].kept.schema.field(name).type == kind for place, name in inputs.items())
         if same and all(column in keys for keys in found) and len(inputs) == len(spec.inputs):
             return Division(column, inputs)
     return None
@@ -73,10 +71,8 @@ def _keys(spec: ServingSpec, steps: Sequence[Step], known: Mapping[str, str]) ->
             yield found
             if step.own is not None and step.before:
                 item = spec.inputs[step.own]
-                stored = {
-                    name: source for name in item.kept.schema.names if (source := item.source_of(name)) is not None
-                }
-                yield from _keys(spec, step.before, stored)
+                stored = {name: item.source_of(name) for name in item.kept.schema.names}
+                yield from _keys(spec, step.before, {name: column for name, column in stored.items() if column})
 
 
 def _table_column(steps: Sequence[Any], wire: Items, name: str, known: Mapping[str, str]) -> str | None:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -207,10 +208,8 @@ class _Worker:
     def close(self) -> None:
         """End the process when it has done what was sent."""
         self._is_closed = True
-        try:
+        with suppress(OSError):
             self._connection.send(None)
-        except OSError:
-            pass
         self._process.join(_END_SECONDS)
         if self._process.is_alive():
             self._process.kill()
