@@ -33,7 +33,6 @@ def division(spec: ServingSpec) -> Division | None:
     found: list[dict[str, dict[int, str]]] = list(_keys(spec, spec.steps, {}))
     if not found:
         return None
-    types = spec.tables[spec.request]
     for column in found[0]:
         inputs: dict[int, str] = {}
         for keys in found:
