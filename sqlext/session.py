@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -36,6 +37,7 @@ OPENMLDB_SETTINGS = {ANSI: "false", ZONE: "Asia/Shanghai"}
 #: Whether a Session is at work in this thread. What it asks Spark then is Spark's own SQL, also if `enable` has given
 #: spark.sql to the extension.
 AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
+_DEPLOYMENT = re.compile(r"\s*EXPLAIN\s+DEPLOYMENT\s", re.IGNORECASE)
 #: Our own settings.
 _KEYS = tuple(setting.key for setting in Config.described())
 
@@ -139,6 +141,10 @@ class Session:
         given = self._given()
         settings = self._reading_settings(given)
         with self._bound(sqlQuery, args, kwargs, views, settings) as text:
+            if _DEPLOYMENT.match(text.sql):
+                from sqlext.serving.explained import explained_deployment
+
+                return explained_deployment(self, text.sql)
             try:
                 config, wrong = self._effective_config(given), None
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
@@ -229,24 +235,16 @@ class Session:
 
         Raises UnsupportedError for a query that cannot be answered for one row.
         """
-        from sqlext_planner.relational.nodes import Scan
         from sqlext_planner.serving.lowering import ServingSettings
 
-        from sqlext.catalog.dictionary import DictCatalog
-        from sqlext.catalog.spark import columns_of
-        from sqlext.serving.deployment import Deployment
+        from sqlext.serving.explained import deployed
 
         plan = self.plan(sqlQuery)
-        tables = {} if plan.analyzed is None else {scan.table for scan in plan.analyzed.collect(Scan)}
         with self._working(sqlQuery):
-            schemas = {table: dict(columns_of(self.spark.table(table).schema)) for table in tables}
-            ansi = str(self.spark.conf.get(ANSI)).lower() == "true"
-            config, zone = self._effective_config(self._given()), str(self.spark.conf.get(ZONE))
+            config, ansi = self._effective_config(self._given()), str(self.spark.conf.get(ANSI)).lower() == "true"
+            zone = str(self.spark.conf.get(ZONE))
             settings = ServingSettings(ansi, zone, config.stream_future, config.stream_future_bound)
-        known = DictCatalog(schemas)
-        return Deployment(
-            sqlQuery, known, request=request, settings=settings, name=name, compat=self.compat, lateness=lateness
-        )
+            return deployed(self, plan, sqlQuery, settings, request=request, name=name, lateness=lateness)
 
     def table(self, source: Source) -> Query:
         """A query over a table or view, a DataFrame, or another query, to which Python adds windows, joins and

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
-from sqlext_operators.serving.steps import BranchStep, InputSpec, LastJoinStep, ServingSpec, Step, WindowStep
+from sqlext_operators.serving.steps import InputSpec, ServingSpec
 from sqlext_operators.serving.store import KeptRows
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import Catalog
@@ -37,7 +37,6 @@ from sqlext.syntax.parser import parse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 #: Rows of one push of `load`.
 _LOADED_ROWS = 1_000_000
 #: Rows of a table as they are pushed.
@@ -293,30 +292,15 @@ class Deployment:
         )
 
     def explain(self) -> str:
-        """What is kept of each table and why, and the steps of an answer."""
-        lines = [f"Deployment {self.name}: a row of {self.request}"]
-        for place, (item, store) in enumerate(zip(self.spec.inputs, self._stores, strict=True)):
-            kept = item.kept
-            names = ", ".join(kept.schema.names)
-            keys = f" by {', '.join(kept.keys)}" if kept.keys else ""
-            order = f" in order of {kept.order}" if kept.order is not None else ""
-            width = f", {store.nbytes / store.rows:.0f} bytes a row" if store.rows else ""
-            lines.append(f"  input {place}: {item.table} [{names}]{keys}{order}")
-            lines.append(f"      (kept: {self._told(item)}; {store.rows} rows{width})")
-        lines += [f"  step {place}: {_step(step)}" for place, step in enumerate(self.spec.steps[:-1], 1)]
-        lines.append(f"  result: {', '.join(self.spec.names)}")
-        return "\n".join(lines)
+        """What is kept of each table and why, and what an answer reads and computes."""
+        from sqlext.serving.explained import explained
 
-    def _told(self, item: InputSpec) -> str:
-        """How long rows of an input are kept."""
-        if item.back is None or self.lateness is None or item.kept.order is None:
-            return "for good"
-        age = self.lateness + item.back
-        newest = f"the newest {item.kept.newest} of each key" if item.kept.newest else ""
-        if age < 0:
-            return newest
-        told = _length(age) if pa.types.is_timestamp(item.kept.schema.field(item.kept.order).type) else str(age)
-        return f"{told} behind the newest time of all{newest and f', and {newest} before that'}"
+        return explained(self)
+
+    def kept_of(self, place: int) -> tuple[int, int]:
+        """The rows that an input keeps, and their Arrow bytes."""
+        with self._lock:
+            return self._stores[place].rows, self._stores[place].nbytes
 
     @property
     def kept_rows(self) -> int:
@@ -351,29 +335,6 @@ class Deployment:
         self._newest[place] = newest
         if newest > NULL_ORDER:
             self._stores[place].forget(newest - self.lateness - item.back)
-
-
-def _length(micros: int) -> str:
-    """Microseconds as a dialect writes them: 3d 12h."""
-    found = []
-    for unit, size in _UNITS.items():
-        if count := micros // size:
-            found.append(f"{count}{unit}")
-        micros %= size
-    return " ".join(found) + (f" {micros}us" if micros else "") or "0s"
-
-
-def _step(step: Step) -> str:
-    match step:
-        case WindowStep():
-            calls = [f"{call.function} AS {call.output}" for window in step.window.windows for call in window.calls]
-            inputs = [*step.unions, *(() if step.own is None else (step.own,))]
-            return f"windows over inputs {', '.join(map(str, inputs))}: {', '.join(calls)}"
-        case BranchStep():
-            return f"columns of the request row by: {'; '.join(map(_step, step.steps))}"
-        case LastJoinStep():
-            return f"last row of input {', '.join(str(right.source) for right in step.rights)}"
-    return f"columns: {', '.join(name for name, _ in step.columns)}"
 
 
 def _columns(catalog: Catalog, table: str) -> dict[str, str]:

@@ -242,11 +242,12 @@ class WindowStep:
 
     @cached_property
     def reach(self) -> WindowReach:
-        """How far the windows reach from the request row."""
+        """How far the windows reach: what has to be kept."""
         return reach_of(self.window)
 
     @cached_property
-    def _reach(self) -> RequestReach:
+    def request_reach(self) -> RequestReach:
+        """How far the windows reach from the request row."""
         return RequestReach.of(self.window)
 
     @cached_property
@@ -268,7 +269,7 @@ class WindowStep:
         time = 0 if self.window.order is None else int(order_with_nulls(asked.column(self.window.order))[0])
         found: dict[str, pa.Array] = {}
         spec: WindowUnionSpec | None = self.window
-        reach = self._reach
+        reach = self.request_reach
         if self.long.calls and time != NULL_ORDER and self._has_many(key, stores):
             spec, reach = self.long.rest, self._rest_reach
             for calls in self.long.calls:
