@@ -10,10 +10,6 @@ from sqlext_operators.serving.steps import BranchStep, InputSpec, LastJoinStep, 
 from sqlext_operators.serving.store import CONDENSED_FROM
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.relational.nodes import Scan
-from sqlext_planner.spark.session import active_kept
-
-from sqlext.catalog.dictionary import DictCatalog
-from sqlext.catalog.spark import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,6 +34,8 @@ def deployed(
     lateness: int | None,
 ) -> Deployment:
     """The deployment of a query over a session's tables. Raises as `Deployment`."""
+    from sqlext.catalog.dictionary import DictCatalog
+    from sqlext.catalog.spark import columns_of
     from sqlext.serving.deployment import Deployment
 
     tables = {} if plan.analyzed is None else {scan.table for scan in plan.analyzed.collect(Scan)}
@@ -55,6 +53,8 @@ def deployed(
 
 def explained_deployment(session: Session, sql: str) -> DataFrame:
     """One row, one column `plan`, for EXPLAIN DEPLOYMENT and a query. Raises as `Session.deploy`."""
+    from sqlext_planner.spark.session import active_kept
+
     found = _WORDS.match(sql)
     start = 0 if found is None else found.end()
     try:
@@ -130,9 +130,8 @@ def _right(right: ServedRight) -> str:
 def _windows(head: str, inner: str, step: WindowStep) -> list[str]:
     calls = [f"{call.function} AS {call.output}" for window in step.window.windows for call in window.calls]
     inputs = [*step.unions, *(() if step.own is None else (step.own,))]
-    lines = [
-        f"{head}windows over {f'inputs {", ".join(map(str, inputs))}' if inputs else 'the row'}: {', '.join(calls)}"
-    ]
+    over = f"inputs {', '.join(map(str, inputs))}" if inputs else "the row"
+    lines = [f"{head}windows over {over}: {', '.join(calls)}"]
     reach, window = step.request_reach, step.window
     reads = []
     if window.order is not None:
