@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-PARTS = ("scripts", "long", "pushes", "rivals")
+PARTS = ("scripts", "long", "pushes", "rivals", "soak")
 
 
 def serving(
-    part: Annotated[str, typer.Option(help="Of " + ", ".join(PARTS) + ", separated by commas.")] = ",".join(PARTS),
+    part: Annotated[str, typer.Option(help="Of " + ", ".join(PARTS) + ", separated by commas.")] = ",".join(PARTS[:-1]),
     script: Annotated[str, typer.Option(help="FEBench's scripts.")] = "Q0,Q1,Q2,Q3,Q4,Q5",
     rows: Annotated[int, typer.Option(help="Rows of each script's request table.", min=2000)] = 1_000_000,
     rates: Annotated[str, typer.Option(help="Requests a second.")] = "10,50,100,200,500",
@@ -34,6 +34,7 @@ def serving(
         "long": suite.long_windows(counts, tuple(suite.LONG_CALLS), min(seconds, 3)),
         "pushes": suite.pushes(rows, 100, seconds),
         "rivals": suite.rivals(rows),
+        "soak": suite.soak(seconds),
     }
     for name in part.split(","):
         if name not in parts:

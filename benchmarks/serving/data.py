@@ -23,6 +23,8 @@ ZONE = "Asia/Shanghai"
 #: Rows of the asked key of Q1, and their days.
 KEY_ROWS, KEY_DAYS = 10_000, 60
 _DAY = 86_400_000_000
+#: 2026-01-01
+START = 1_767_225_600_000_000
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,7 @@ def long_window(rows: int, calls: str, requests: int = 200) -> Served:
         sql, catalog, request="asked", settings=ServingSettings(True, "UTC"), name="long", lateness=None
     )
     random = np.random.default_rng(5)
-    start = 1_767_225_600_000_000
-    times = np.sort(random.integers(start, start + 29 * _DAY, rows))
+    times = np.sort(random.integers(START, START + 29 * _DAY, rows))
     stored = pa.table(
         {
             "k": pa.array(np.ones(rows, np.int64)),
@@ -106,7 +107,7 @@ def long_window(rows: int, calls: str, requests: int = 200) -> Served:
         }
     )
     asked = stored.slice(0, 0)
-    moments = pa.array(np.full(requests, start + 29 * _DAY)).cast(pa.timestamp("us", "UTC"))
+    moments = pa.array(np.full(requests, START + 29 * _DAY)).cast(pa.timestamp("us", "UTC"))
     ask = pa.table(
         {
             "k": pa.array(np.ones(requests, np.int64)),

@@ -47,10 +47,12 @@ def request(method: str, path: str, body: bytes = b"", content: str = "applicati
     return head.encode() + body
 
 
-async def open_loop(port: int, requests: Sequence[bytes], rate: float, seconds: float) -> Latencies:
+async def open_loop(
+    port: int, requests: Sequence[bytes], rate: float, seconds: float, connections: int = CONNECTIONS
+) -> Latencies:
     """Send `rate` requests a second, the given ones in turn."""
     free: asyncio.Queue[_Connection] = asyncio.Queue()
-    for _ in range(CONNECTIONS):
+    for _ in range(connections):
         free.put_nowait(_Connection(*await asyncio.open_connection("127.0.0.1", port)))
     found = Latencies()
     start = time.perf_counter() + 0.1

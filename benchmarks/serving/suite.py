@@ -21,12 +21,15 @@ from typing import Any
 import numpy as np
 import psutil
 import pyarrow as pa
+from sqlext_planner.serving.lowering import ServingSettings
 
-from benchmarks.serving.data import Served, febench, long_window, write
+from benchmarks.serving.data import START, Served, bodies_of, febench, long_window, write
 from benchmarks.serving.load import Latencies, closed_loop, open_loop, request
 from benchmarks.serving.peers import ROWS_AVERAGE, ROWS_RATIO, WINDOWS, DuckDbPeer, RedisPeer
+from sqlext.catalog import DictCatalog
 from sqlext.serving.arrow_bodies import ARROW, arrow_stream
 from sqlext.serving.bodies import batch_of_objects
+from sqlext.serving.deployment import Deployment
 from sqlext.serving.values import zone_of
 
 #: Requests that are not measured: code is compiled and blocks are made.
@@ -203,6 +206,59 @@ def pushes(rows: int, rate: float, seconds: float) -> Iterator[str]:
         found, (count, taken) = asyncio.run(both())
         yield line(f"Q1 at {rate:g} a second while", found)
         yield f"{'pushes':>34}: {count * _PUSH_ROWS / taken:,.0f} rows a second"
+
+
+SOAK_SQL = """SELECT user_id, sum(price) OVER w AS spent, count(*) OVER w AS n, distinct_count(item) OVER w AS items
+FROM views WINDOW w AS (UNION orders PARTITION BY user_id ORDER BY ts ROWS_RANGE BETWEEN 2m PRECEDING AND CURRENT ROW)"""
+#: Of the soak: pushes a second, and the seconds of event time from one to the next.
+_SOAK_PUSHES, _SOAK_STEP = 20, 1
+
+
+def soak(seconds: float, rate: float = 100) -> Iterator[str]:
+    """Pushes of 1,000 rows whose times go on, so that old ones go, while requests come: rows, memory, latency by
+    minute."""
+    columns = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
+    catalog = DictCatalog({"views": columns, "orders": columns})
+    settings = ServingSettings(True, "UTC")
+    deployment = Deployment(SOAK_SQL, catalog, request="views", settings=settings, name="soak", lateness=60_000_000)
+    schema = deployment.schemas["orders"]
+    random = np.random.default_rng(1)
+    items = pa.array([f"item{number}" for number in range(1000)])
+
+    def pushed(number: int) -> bytes:
+        times = START + (number * _SOAK_STEP * 1_000_000) + random.integers(0, 1_000_000, _PUSH_ROWS)
+        values = [
+            pa.array(random.integers(0, 5000, _PUSH_ROWS)),
+            pa.array(times).cast(schema.field("ts").type),
+            items.take(pa.array(random.integers(0, 1000, _PUSH_ROWS))),
+            pa.array(random.random(_PUSH_ROWS)),
+        ]
+        return request("PUT", "/tables/orders", arrow_stream(schema, [pa.record_batch(values, schema=schema)]), ARROW)
+
+    with running(Served(deployment, {}, []), journal=True) as server:
+        number = 0
+        for minute in range(max(1, round(seconds / 60))):
+            pushes = [pushed(number + place) for place in range(int(_SOAK_PUSHES * 60))]
+            now = START + number * _SOAK_STEP * 1_000_000
+            number += len(pushes)
+            rows = pa.table(
+                {
+                    "user_id": pa.array(random.integers(0, 5000, 500)),
+                    "ts": pa.array(np.full(500, now)).cast(schema.field("ts").type),
+                }
+            )
+            asked = [request("POST", "/deployments/soak", body) for body in bodies_of(rows, "UTC")]
+
+            async def both(pushes: list[bytes] = pushes, asked: list[bytes] = asked) -> tuple[Latencies, Latencies]:
+                return await asyncio.gather(
+                    open_loop(server.port, asked, rate, 60, connections=8),
+                    open_loop(server.port, pushes, _SOAK_PUSHES, 60, connections=1),
+                )
+
+            found, stored = asyncio.run(both())
+            kept = server.kept("soak")
+            told = f"{kept['rows']:,} rows, {kept['bytes'] / 1e6:.0f} MB of Arrow, {server.memory / 1e6:.0f} MB of the process"
+            yield f"minute {minute + 1}: {told}; {line('answers', found).strip()}; {line('pushes', stored).strip()}"
 
 
 def rivals(rows: int, requests: int = 300) -> Iterator[str]:
