@@ -209,9 +209,10 @@ def pushes(rows: int, rate: float, seconds: float) -> Iterator[str]:
 
 
 SOAK_SQL = """SELECT user_id, sum(price) OVER w AS spent, count(*) OVER w AS n, distinct_count(item) OVER w AS items
-FROM views WINDOW w AS (UNION orders PARTITION BY user_id ORDER BY ts ROWS_RANGE BETWEEN 2m PRECEDING AND CURRENT ROW)"""
-#: Of the soak: pushes a second, and the seconds of event time from one to the next.
-_SOAK_PUSHES, _SOAK_STEP = 20, 1
+FROM views
+WINDOW w AS (UNION orders PARTITION BY user_id ORDER BY ts ROWS_RANGE BETWEEN 2m PRECEDING AND CURRENT ROW)"""
+#: Of the soak: pushes a second; times go on as the clock does.
+_SOAK_PUSHES = 20
 
 
 def soak(seconds: float, rate: float = 100) -> Iterator[str]:
@@ -226,7 +227,7 @@ def soak(seconds: float, rate: float = 100) -> Iterator[str]:
     items = pa.array([f"item{number}" for number in range(1000)])
 
     def pushed(number: int) -> bytes:
-        times = START + (number * _SOAK_STEP * 1_000_000) + random.integers(0, 1_000_000, _PUSH_ROWS)
+        times = START + number * 1_000_000 // _SOAK_PUSHES + random.integers(0, 1_000_000 // _SOAK_PUSHES, _PUSH_ROWS)
         values = [
             pa.array(random.integers(0, 5000, _PUSH_ROWS)),
             pa.array(times).cast(schema.field("ts").type),
@@ -239,7 +240,7 @@ def soak(seconds: float, rate: float = 100) -> Iterator[str]:
         number = 0
         for minute in range(max(1, round(seconds / 60))):
             pushes = [pushed(number + place) for place in range(int(_SOAK_PUSHES * 60))]
-            now = START + number * _SOAK_STEP * 1_000_000
+            now = START + number * 1_000_000 // _SOAK_PUSHES + 30_000_000
             number += len(pushes)
             rows = pa.table(
                 {
@@ -257,7 +258,7 @@ def soak(seconds: float, rate: float = 100) -> Iterator[str]:
 
             found, stored = asyncio.run(both())
             kept = server.kept("soak")
-            told = f"{kept['rows']:,} rows, {kept['bytes'] / 1e6:.0f} MB of Arrow, {server.memory / 1e6:.0f} MB of the process"
+            told = f"{kept['rows']:,} rows, {kept['bytes'] / 1e6:.0f} MB of Arrow, {server.memory / 1e6:.0f} MB in all"
             yield f"minute {minute + 1}: {told}; {line('answers', found).strip()}; {line('pushes', stored).strip()}"
 
 
