@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
+from sqlext_planner import errors
 from sqlext_planner.errors import InternalError, SqlExtError
 from sqlext_planner.spark.workers import task_error
 
@@ -201,7 +202,7 @@ class _Worker:
             with self._lock:
                 future = self._waiting.popleft()
             if is_error:
-                future.set_exception(result)
+                future.set_exception(_raised(*result))
             else:
                 future.set_result(result)
 
@@ -236,11 +237,25 @@ def _work(saved: SavedDeployment, connection: Connection) -> None:
         what, *content = message
         try:
             reply = (False, _CALLS[what](deployment, *content))
-        except SqlExtError as error:
-            reply = (True, error)
         except Exception as error:
-            reply = (True, task_error(error) or InternalError(repr(error)))
+            reply = (True, _told(error))
         connection.send(reply)
+
+
+def _told(error: Exception) -> tuple[str, ...]:
+    """An error on its way to the server: kind, message, condition and help; those without a condition are faults."""
+    known = error if isinstance(error, SqlExtError) else task_error(error)
+    if known is None:
+        return (repr(error),)
+    return type(known).__name__, known.message, known.condition, known.help or ""
+
+
+def _raised(kind: str, message: str = "", condition: Any = None, help: str = "") -> Exception:
+    """The error that `_told` has told."""
+    if condition is None:
+        return InternalError(kind)
+    made: type[SqlExtError] = getattr(errors, kind)
+    return made(message, condition=condition, help=help or None)
 
 
 def _store(deployment: Deployment, by_input: Sequence[tuple[int, bytes]], clock: int) -> None:

@@ -80,7 +80,8 @@ STATEMENTS = {
         FROM (SELECT id, v, sum(v) OVER w AS s FROM sv_views
         WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 40m PRECEDING AND CURRENT ROW)) a
         LAST JOIN (SELECT number, count(c) OVER w AS n FROM (SELECT id AS number, k, c, ts, v FROM sv_views)
-        WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW
+        WINDOW w AS (UNION (SELECT id AS number, k, c, ts, v FROM sv_orders) PARTITION BY k ORDER BY ts
+        ROWS BETWEEN 4 PRECEDING AND CURRENT ROW
         INSTANCE_NOT_IN_WINDOW)) b ON a.id = b.number
         LAST JOIN (SELECT x.id, n.name, x.v + 1 AS m
         FROM sv_views x LAST JOIN sv_names n ORDER BY n.seen ON x.k = n.k) c
