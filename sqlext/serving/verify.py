@@ -17,6 +17,7 @@ from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.spark.versions import arrow_table
 from sqlglot import exp
 
+from sqlext.analyzer.union import is_by_name
 from sqlext.serving.deployment import Deployment
 from sqlext.syntax.parser import parse
 from sqlext.syntax.spans import span_of
@@ -72,7 +73,7 @@ class _Replay:
         self._own = Session(session.spark.newSession(), compat=session.compat)
         for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone"):
             self._own.spark.conf.set(setting, str(session.spark.conf.get(setting)))
-        self._sql = with_row(deployment.sql, deployment.compat)
+        self._sql = with_row(deployment.sql, deployment.compat, deployment.request)
         spark = session.spark
         self._tables = {name: arrow_table(spark.table(name)).combine_chunks() for name in deployment.spec.tables}
         request = deployment.request
@@ -199,14 +200,16 @@ def _origin(steps: tuple[Any, ...], name: str) -> str | None:
     return name
 
 
-def with_row(sql: str, compat: str | None) -> str:
-    """The query with the column ROW of its request table at the end of its select list.
+def with_row(sql: str, compat: str | None, request: str | None = None) -> str:
+    """The query with the column ROW of its request table (the first one of FROM) at the end of its select list, and
+    NULL in the sources of UNION that are to have FROM's columns.
 
     Raises UnsupportedError where that cannot be written.
     """
     statement = parse(sql, compat=compat)
     select: Any = statement.query
     edits: list[tuple[int, str]] = []
+    chain: set[int] = set()
     while True:
         place = span_of(select.expressions[-1]) if isinstance(select, exp.Select) and select.expressions else None
         source = None if place is None else select.args["from_"].this
@@ -214,10 +217,42 @@ def with_row(sql: str, compat: str | None) -> str:
             raise UnsupportedError(
                 "rows of this query cannot be told apart", condition="not-servable", help="write SELECT ... FROM table"
             ).with_sql(sql)
+        chain.add(id(select))
         edits.append((place.end, f", {source.alias_or_name}.{ROW}"))
         if isinstance(source, exp.Table):
             break
         select = source.this
-    for end, text in sorted(edits, reverse=True):
+    assert isinstance(source, exp.Table)
+    assert statement.query is not None
+    name = (request or source.name).split(".")[-1].lower()
+    for window in statement.query.find_all(exp.Window):
+        outer = window.parent_select
+        if outer is None or is_by_name(window) or not _has_row(outer.args["from_"].this, name, chain):
+            continue
+        for one in window.args.get("union") or []:
+            if not _has_row(one, name, set()):
+                edits += _with_null(one)
+    for end, text in sorted(dict.fromkeys(edits), key=lambda edit: edit[0], reverse=True):
         sql = sql[:end] + text + sql[end:]
     return sql
+
+
+def _has_row(source: Any, request: str, chain: set[int]) -> bool:
+    """Whether a table or subquery has the column ROW: it is the request table, or has all columns of what has it."""
+    if isinstance(source, exp.Table):
+        return source.name.lower() == request
+    select = source.this
+    if not isinstance(select, exp.Select):
+        return False
+    stars = any(item.is_star for item in select.expressions)
+    return id(select) in chain or (stars and _has_row(select.args["from_"].this, request, chain))
+
+
+def _with_null(source: Any) -> list[tuple[int, str]]:
+    """The edits that give NULL as ROW to a source of UNION."""
+    null = f", CAST(NULL AS BIGINT) AS {ROW}"
+    place = span_of(source)
+    if isinstance(source, exp.Table) and place is not None:
+        return [(place.start, f"(SELECT *{null} FROM "), (place.end, ")")]
+    place = span_of(source.this.expressions[-1]) if isinstance(source.this, exp.Select) else None
+    return [] if place is None else [(place.end, null)]

@@ -43,7 +43,8 @@ STATEMENTS = {
         ROWS_RANGE BETWEEN 20m PRECEDING AND 5m PRECEDING EXCLUDE CURRENT_TIME)""",
     "rows to come": """SELECT id, count(v) OVER w AS n, sum(v) OVER w AS s FROM sv_views
         WINDOW w AS (UNION sv_orders PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 20m PRECEDING AND 10m FOLLOWING)""",
-    "windows of standard SQL": """SELECT id, sum(v) OVER w AS s, count(*) OVER w AS n, lag(v) OVER w AS before,
+    "windows of standard SQL": """SELECT id, sum(v) OVER w AS s, count(*) OVER w AS n,
+        lag(v) OVER (PARTITION BY k, c ORDER BY ts) AS before,
         max(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 30 MINUTES PRECEDING AND CURRENT ROW) AS m
         FROM sv_views WINDOW w AS (PARTITION BY k, c ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)""",
     "two keys and two windows": """SELECT id, sum(v) OVER a AS s, count(v) OVER b + 1 AS n FROM sv_views

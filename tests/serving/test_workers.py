@@ -22,6 +22,7 @@ from sqlext.serving.service import Service
 from sqlext.serving.workers import Divided
 from tests.serving.servers import served, spent
 from tests.serving.test_deployments import STATEMENTS, TABLES, drawn
+from tests.told import bugs_noted
 
 WINDOW = "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 DIVIDED = {
@@ -115,7 +116,7 @@ def test_a_process_that_ends_ends_the_server() -> None:
     running: list[Service] = []
     divided = Divided(deployment.saved, found, 2, lambda: running[0].lost())
     running.append(Service([divided]))
-    with served(service=running[0]) as client:
+    with bugs_noted(), served(service=running[0]) as client:
         process: Any = divided._workers[0]._process
         os.kill(process.pid, signal.SIGKILL)
         end = time.monotonic() + 20
