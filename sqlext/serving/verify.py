@@ -14,6 +14,7 @@ from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.expressions.nodes import TaskColumn
 from sqlext_operators.serving.steps import BranchStep, LastJoinStep, ProjectStep, ServingSpec, Step, WindowStep
 from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.spark.session import active_kept
 from sqlext_planner.spark.versions import arrow_table
 from sqlglot import exp
 
@@ -61,7 +62,8 @@ def verify(session: Session, deployment: Deployment, rows: int = 500) -> Verific
     batch runs again over what was stored before. Raises UnsupportedError for a statement whose rows cannot be told
     apart.
     """
-    return _Replay(session, deployment).run(rows)
+    with active_kept(session.spark):
+        return _Replay(session, deployment).run(rows)
 
 
 class _Replay:
@@ -213,12 +215,12 @@ def with_row(sql: str, compat: str | None, request: str | None = None) -> str:
     while True:
         place = span_of(select.expressions[-1]) if isinstance(select, exp.Select) and select.expressions else None
         source = None if place is None else select.args["from_"].this
-        if place is None or not isinstance(source, exp.Table | exp.Subquery) or not source.alias_or_name:
+        if place is None or not isinstance(source, exp.Table | exp.Subquery):
             raise UnsupportedError(
                 "rows of this query cannot be told apart", condition="not-servable", help="write SELECT ... FROM table"
             ).with_sql(sql)
         chain.add(id(select))
-        edits.append((place.end, f", {source.alias_or_name}.{ROW}"))
+        edits.append((place.end, f", {source.alias_or_name}.{ROW}" if source.alias_or_name else f", {ROW}"))
         if isinstance(source, exp.Table):
             break
         select = source.this

@@ -19,7 +19,7 @@ ROWS, ASKED = 300, 25
 def test_answers_of_a_script_are_those_of_batch(spark: SparkSession, name: str) -> None:
     session = Session(spark.newSession(), compat="openmldb")
     for table, rows in SCRIPTS[name].generator(ROWS).tables().items():
-        session.spark.createDataFrame(rows.to_pandas()).coalesce(1).createOrReplaceTempView(table)
+        session.spark.createDataFrame(rows).coalesce(1).createOrReplaceTempView(table)
     deployment = session.deploy(script(name)[-1], lateness=None)
     found = verify(session, deployment, ASKED)
     assert (found.rows, found.differences) == (ASKED, [])
