@@ -14,6 +14,7 @@ from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.expressions.nodes import TaskColumn
 from sqlext_operators.serving.steps import BranchStep, LastJoinStep, ProjectStep, ServingSpec, Step, WindowStep
 from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.spark.session import active_kept
 from sqlext_planner.spark.versions import arrow_table
 from sqlglot import exp
@@ -77,6 +78,10 @@ class _Replay:
             self._own.spark.conf.set(setting, str(session.spark.conf.get(setting)))
         self._sql = with_row(deployment.sql, deployment.compat, deployment.request)
         spark = session.spark
+        analyzed = session.plan(deployment.sql).analyzed
+        unread = {scan.table for scan in analyzed.collect(Scan)} - set(deployment.spec.tables) if analyzed else set()
+        for name in unread:  # no answer needs it, and the text names it
+            self._own.spark.createDataFrame(arrow_table(spark.table(name))).createOrReplaceTempView(name)
         self._tables = {name: arrow_table(spark.table(name)).combine_chunks() for name in deployment.spec.tables}
         request = deployment.request
         numbers = pa.array(np.arange(self._tables[request].num_rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.spark.session import active_kept
 
 from benchmarks.features import SCRIPTS
 from benchmarks.features_contestants import script
@@ -17,7 +18,11 @@ ROWS, ASKED = 300, 25
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(SCRIPTS))
 def test_answers_of_a_script_are_those_of_batch(spark: SparkSession, name: str) -> None:
-    session = Session(spark.newSession(), compat="openmldb")
+    with active_kept(spark):
+        check(Session(spark.newSession(), compat="openmldb"), name)
+
+
+def check(session: Session, name: str) -> None:
     for table, rows in SCRIPTS[name].generator(ROWS).tables().items():
         session.spark.createDataFrame(rows).coalesce(1).createOrReplaceTempView(table)
     deployment = session.deploy(script(name)[-1], lateness=None)
