@@ -28,7 +28,7 @@ from benchmarks.serving.load import Latencies, closed_loop, open_loop, request
 from benchmarks.serving.peers import ROWS_AVERAGE, ROWS_RATIO, WINDOWS, DuckDbPeer, RedisPeer
 from sqlext.catalog import DictCatalog
 from sqlext.serving.arrow_bodies import ARROW, arrow_stream
-from sqlext.serving.bodies import batch_of_objects
+from sqlext.serving.bodies import batch_of_objects, parsed_json
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.values import zone_of
 
@@ -164,7 +164,7 @@ def long_windows(rows: Sequence[int], calls: Sequence[str], seconds: float) -> I
             served = long_window(count, LONG_CALLS[name])
             for table, found in served.tables.items():
                 served.deployment.load(table, found)
-            asked = [json.loads(body)["input"] for body in served.bodies]
+            asked = [parsed_json(body)["input"] for body in served.bodies]
             schema = served.deployment.schemas["asked"]
             batches = [batch_of_objects([row], schema, "asked", zone_of("UTC")) for row in asked]
             for batch in batches[:20]:
