@@ -201,7 +201,7 @@ class UnionSources:
         if not self.extras:
             return plan
         kept = (NamedExpr(column, column) for column in plan.output_columns)
-        nulls = (NamedExpr(cast(NULL, item.dtype), item.column) for item in self.extras)
+        nulls = (NamedExpr(cast(NULL, str(item.dtype)), item.column) for item in self.extras)
         return Project((*kept, *nulls), plan)
 
     def call_scope(self, window: exp.Window, scope: Scope) -> Scope:
