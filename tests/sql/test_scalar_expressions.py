@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from sqlext_operators.expressions.evaluation import evaluate_rows
+from sqlext_operators.errors import TaskError
+from sqlext_operators.expressions.evaluation import evaluate, evaluate_rows
 from sqlext_operators.expressions.values import Values, plain_values
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.operator_expressions import OperatorExpressions
@@ -127,3 +129,35 @@ def test_as_spark(group: str, ansi: bool, zone: str, interpreted: SparkSession, 
 
 def test_every_function_is_compared() -> None:
     assert sorted(CALLS) == sorted(FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CAST('x' AS int)",
+        "CAST('300' AS tinyint)",
+        "CAST('2024-02-30' AS date)",
+        "CAST('maybe' AS boolean)",
+        "CAST(1e10 AS int)",
+        "CAST(1234.5BD AS decimal(3,1))",
+        "2147483647 + 1",
+        "- CAST(-2147483648 AS int)",
+        "abs(CAST(-128 AS tinyint))",
+        "1 / 0",
+        "1.5 / 0.0",
+        "7 % 0",
+        "7 DIV 0",
+        "to_timestamp('2024', 'yyyy-MM-dd')",
+        "'a' LIKE 'b\\\\c'",
+        "timestamp_millis(9223372036854775807)",
+    ],
+)
+def test_errors_of_ansi_mode_are_sparks(text: str, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    mine = OperatorExpressions({}, settings(spark, True, "UTC")).required(selected(text))
+    with pytest.raises(TaskError) as caught:
+        evaluate(mine.expression, {}.__getitem__, 1)
+    assert caught.value.condition != "value-needs-spark"
+    with pytest.raises(PySparkException):
+        spark.sql(f"SELECT {text}").collect()
