@@ -12,6 +12,8 @@ from rich.console import Console
 from sqlext_planner.errors import SqlExtError
 
 from benchmarks.aggregates import AggregatesOptions, aggregates_suite
+from benchmarks.asof import AsofOptions, asof_suite
+from benchmarks.choices import ChoicesOptions, choices_suite
 from benchmarks.features import FeaturesOptions, features_suite
 from benchmarks.harness.chart import write_chart
 from benchmarks.harness.options import Options, command
@@ -105,6 +107,23 @@ SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] =
         FeaturesOptions,
         features_suite,
         ("FEBench's feature scripts against plain Spark SQL for the same features.",),
+    ),
+    "asof": (
+        AsofOptions,
+        asof_suite,
+        (
+            "ASOF JOIN by key, against Spark's own with its flag on, a window by hand, DuckDB and Polars.",
+            "`make peers` installs Polars into .peers; it is left out if it is missing.",
+            "A first look, in a minute: python -m benchmarks asof --scale 0.02 --repeat 1",
+        ),
+    ),
+    "choices": (
+        ChoicesOptions,
+        choices_suite,
+        (
+            "Random joins whose statistics are wrong: what planning chooses then, against each strategy by force.",
+            "A first look, in two minutes: python -m benchmarks choices --statements 12 --repeat 1",
+        ),
     ),
     "interval": (IntervalOptions, interval_suite, _INTERVAL_HELP),
     "periods": (

@@ -24,6 +24,7 @@ from sqlext.builders.windows import Bound, Window, window
 
 __all__ = ["Expr", "Query", "Window", "allen_relation", "concurrent", "desc", "difference", "exists", "expr", "gaps"]
 __all__ += ["interval_join", "last_join", "lit", "multiway_join", "normalize", "period", "window", "window_union"]
+__all__ += ["asof_join"]
 __all__ += window_functions.__all__
 __all__ += period_functions.__all__
 
@@ -104,7 +105,12 @@ def window_union(
     )
 
 
-def last_join(left: Source, right: Source, on: Conditions, order_by: Value | None = None) -> Query:
+def asof_join(left: Source, right: Source, match: Conditions, on: Conditions = (), how: JoinKind = "inner") -> Query:
+    """`Query.asof_join` for a table, a DataFrame or a query."""
+    return _query(left, right).asof_join(right, match, on, how)
+
+
+def last_join(left: Source, right: Source, on: Conditions, order_by: Value | Sequence[Value] | None = None) -> Query:
     """`Query.last_join` for a table, a DataFrame or a query."""
     return _query(left, right).last_join(right, on, order_by)
 

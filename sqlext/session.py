@@ -148,6 +148,9 @@ class Session:
                 return frame
             plan, frame = self._stage(text.sql, config, settings, given, lenient=True), None
             unfit = wrong or next(iter(text.unbound), None)
+            if plan.refused is not None:
+                self._by_spark(sqlQuery, args, kwargs, settings)  # its errors come first
+                raise plan.refused
             if not plan.passthrough and not plan.ordinary:
                 if unfit is not None:
                     raise unfit

@@ -7,9 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: What users are told of their statement (`sqlext.fallback`), which is no failure.
+_OF_USERS = "Spark compares rows where an operator of sqlext was asked for"
+
 
 class _Told(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith(_OF_USERS):
+            return
         raise AssertionError(record.getMessage()) from sys.exc_info()[1]
 
 

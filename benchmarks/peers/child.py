@@ -2,12 +2,12 @@
 
 Started by the interpreter of a peer's environment as ``python child.py ENGINE``; imports nothing of this project.
 
-A request has `left` and `right` (Parquet files with the columns id, k, ts, te), `conditions` ([left column, operator,
-right column, shift]: left + shift operator right), `keyed` (join on k too), `dirty` (some periods are NULL, empty or
-reversed and match nothing), `query` ("pairs", "sums" or "count"), `memory` (whether the tables are read before the
-clock starts) and `threads`. The answer has `seconds`, `rows` (the number of pairs) and, except for a count, `checksums`
-(l and r, the sums of both ids, and mix, the sum of l * (r % 1009)), or `error`. The clock stops when all pairs exist,
-for "sums" when they are summed up.
+A request for a join of periods has `left` and `right` (Parquet files with the columns id, k, ts, te), `conditions`
+([left column, operator, right column, shift]: left + shift operator right), `keyed` (join on k too), `dirty` (some
+periods are NULL, empty or reversed and match nothing), `query` ("pairs", "sums" or "count"), `memory` (whether the
+tables are read before the clock starts) and `threads`. The answer has `seconds`, `rows` (the number of pairs) and,
+except for a count, `checksums` (l and r, the sums of both ids, and mix, the sum of l * (r % 1009)), or `error`. The
+clock stops when all pairs exist, for "sums" when they are summed up.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from sqlext_planner.last_join.rules import (
     merge_last_joins,
     pull_project_above_last_join,
     push_last_join_condition,
+    separate_last_join_differences,
 )
 from sqlext_planner.optimizer.decorrelate import decorrelate_exists, decorrelate_in, decorrelate_scalar
 from sqlext_planner.optimizer.executor import ONCE, Batch
@@ -46,9 +47,12 @@ BATCHES = (
             expand_endpoint_equalities,
             push_join_condition,
             push_last_join_condition,
+            separate_last_join_differences,
             merge_filters,
         ),
     ),
+    # Before operands are computed below a chain of joins (Cleanup): a difference that is separated has one.
+    Batch("Differences", ONCE, (separate_last_join_differences,)),
     # After pushdown, which brings the terms that reject NULLs as close to the outer joins as they get; before joins are
     # grouped or planned, since inner joins leave more choice. A join that has become inner lets more terms down.
     Batch("Outer joins", ONCE, (simplify_outer_join,)),

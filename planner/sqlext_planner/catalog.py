@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def dotted(parts: Sequence[str]) -> str:
+    """A table's name as a catalog expects it: in backticks only if a part holds a dot or a backtick."""
+    if any("." in part or "`" in part for part in parts):
+        return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(parts)
+
+
 @dataclass(frozen=True)
 class TableInfo:
     """A table's schema and what is known about its size.
@@ -84,6 +91,9 @@ class Catalog(Protocol):
     def stream_obstacle(self) -> str | None:
         """Why Spark's version or settings do not suit the state of our operators over streams; None if they do, or
         where no Spark is at hand. Called only where a plan depends on it."""
+
+    def placing_obstacle(self) -> str | None:
+        """Why keys of a running stream cannot get other places; None if they can, or where no Spark is at hand."""
 
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""

@@ -49,6 +49,7 @@ Condition = Literal[
     # joins and periods
     "last-join-condition",
     "last-join-order",
+    "asof-match",
     "period-ends",
     "period-distance",
     "period-operation",
@@ -57,6 +58,7 @@ Condition = Literal[
     "unsupported-in-subquery",
     "spark-block",
     "hint-not-followed",
+    "left-to-spark",
     "no-equivalent",
     "setting-changes-meaning",
     # streams

@@ -93,7 +93,8 @@ class Config:
         "(docs/skew.md). hash: each key in the partition of its hash; key: each key in one partition, evenly; "
         "broadcast: every row in all; hybrid: the rows of a hot key in several; dynamic: as Scale-OIJ's schedule says; "
         "time_range: hot keys in ranges of time; fragment: the rows of a hot key in several, with copies of what "
-        "they need; auto: the cheapest by a sample of the keys.",
+        "they need; auto: the cheapest by a sample of the keys; on streams hash, and fragments of a hot key while they "
+        "pay.",
         "auto|" + "|".join(PARTITIONERS),
     )
     block_bytes: int = _setting(
@@ -175,6 +176,14 @@ class Config:
         "hypercube, if the conditions allow it; auto: chosen by estimated cost.",
         "auto|cascade|factorised|operator",
     )
+    fallback: str = _setting(
+        "fallback",
+        "warn",
+        "What a statement does whose period predicates or LAST JOINs none of our operators can compute, so that Spark "
+        "compares rows (docs/invariants.md lists when). warn: a line in the log says so and why; fail: it is an error; "
+        "silent: nothing. EXPLAIN says it in any case.",
+        "warn|fail|silent",
+    )
     output_batch_rows: int = _setting(
         "exchange.outputBatchRows",
         262_144,
@@ -188,7 +197,7 @@ class Config:
         "auto",
         "Who runs plain SQL over streams, which Spark could run too (docs/streams.md). auto: the operators of sqlext "
         "where they keep no more state; ours: wherever the rows are the same; spark: Spark, unless a hint or "
-        "sqlext.umjoin.strategy asks for an operator.",
+        "sqlext.umjoin.strategy asks for an operator. Windows, which Spark refuses, are ours with auto and with ours.",
         "auto|ours|spark",
     )
     stream_late: str = _setting(

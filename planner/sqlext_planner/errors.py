@@ -77,6 +77,8 @@ class SqlExtError(Exception):
         self.lines = lines
         #: The error is about one of our hints: it is reported even if the statement could run without the hint.
         self.of_hint = False
+        #: The error is about a window over a stream, which Spark refuses too, but only when the query starts.
+        self.of_window = False
 
     @property
     def help(self) -> str | None:
@@ -92,6 +94,11 @@ class SqlExtError(Exception):
     def about_hint(self) -> SqlExtError:
         """Mark the error as one about our hints; returns self."""
         self.of_hint = True
+        return self
+
+    def about_window(self) -> SqlExtError:
+        """Mark the error as one about a window over a stream; returns self."""
+        self.of_window = True
         return self
 
     def with_sql(self, sql: str) -> SqlExtError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
@@ -41,6 +42,8 @@ class Planner:
     decided: dict[int, tuple[UMJoin, StrategyChoice]] = field(default_factory=dict)
     #: The whole plan.
     root: LogicalPlan | None = None
+    #: Why Spark refuses the whole statement, so that no operator of ours runs.
+    refused: str | None = None
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
@@ -50,6 +53,10 @@ class Planner:
             known = (node, self._first_answer(node))
             self._known[id(node)] = known
         return known[1]
+
+    def stream_obstacle(self) -> str | None:
+        """Why Spark's version or settings do not suit the state of our operators over streams."""
+        return self.refused or (None if self.catalog is None else self.catalog.stream_obstacle())
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
         """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
@@ -80,7 +87,7 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.window.execution import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec, retention
 
-    placing = window_placing(node, planner.config)
+    placing = window_placing(node, planner.catalog, planner.config)
     return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=retention(node))
 
 
@@ -180,8 +187,22 @@ def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     from sqlext_planner.interval_join.partitioning import interval_placing
     from sqlext_planner.interval_join.stream_execution import interval_stream
 
-    placing = interval_placing(node, planner.config)
+    placing = interval_placing(node, planner.catalog, planner.config)
     return interval_stream(node, planner.later(node.left), planner.later(node.right), placing)
+
+
+def plain_stream_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """Join of two streams near in time -> IntervalStreamExec, or Spark's join with the reason."""
+    if not isinstance(node, Join) or not node.is_streaming:
+        return None
+    if planner.config.streams == "spark" or planner.config.interval_join_strategy == "spark":
+        return None
+    from sqlext_planner.interval_join.partitioning import interval_placing
+    from sqlext_planner.interval_join.stream_execution import plain_stream_join
+
+    placing = partial(interval_placing, catalog=planner.catalog, config=planner.config)
+    inputs = planner.later(node.left), planner.later(node.right)
+    return plain_stream_join(node, inputs, planner.root, planner.stream_obstacle, placing)
 
 
 def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -197,7 +218,9 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
     why += _told_keys(node, planner)
-    facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
+    rivals = strategy_rivals(node, infos[0], infos[1], planner.config, strategy)
+    way = "Spark's join" if strategy == "spark" else planner.config.interval_join_algorithm
+    facts: dict[str, Any] = {"runs": f"IntervalJoin ({way})", "why": why, "rivals": rivals}
     if strategy != "spark":
         inputs = tuple(planner.marked(side) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
@@ -287,7 +310,8 @@ def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         from sqlext_planner.interval_join.rules import reason
 
         why = reason(node)
-    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=why)
+    asked = isinstance(node, Join) and node.sweep is False
+    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=why, fallback="" if asked else why)
 
 
 #: First match wins.
@@ -303,6 +327,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     interval_joins,
     period_algebra,
     umjoins,
+    plain_stream_joins,
     # Last, so that every query that Spark can run does run.
     plain_spark,
 )
@@ -332,13 +357,16 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     return UnsupportedError(f"{node.operator_name} cannot read a stream yet", condition="stream-not-supported")
 
 
-def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:
+def plan_physical(
+    plan: LogicalPlan, config: Config, catalog: Catalog | None = None, refused: str | None = None
+) -> PhysicalPlan:
     """The physical plan of an optimized logical plan. Starts no Spark.
 
-    `catalog` says which files a scanned table has; without it scans read through Spark.
+    `catalog` says which files a scanned table has; without it scans read through Spark. `refused` is why Spark refuses
+    the whole statement.
     Raises InternalError for a node that no strategy knows.
     """
-    return Planner(config, catalog, root=plan).later(plan)
+    return Planner(config, catalog, root=plan, refused=refused).later(plan)
 
 
 def contains_extension(physical: PhysicalPlan) -> list[str]:

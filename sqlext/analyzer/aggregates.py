@@ -34,6 +34,7 @@ from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_f
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import WRAPPERS, Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.ordering import arrange, ordering
+from sqlext.analyzer.plain_windows import refuse_over
 from sqlext.analyzer.windows import native_window
 from sqlext.syntax.calls import is_group_call
 from sqlext.syntax.spans import NoPlaceError, mistake, span_of, unsupported
@@ -198,7 +199,7 @@ class _AggregateBlock(SelectBlock):
             self._prepare_ours(self.ours, plan)
         inside = [None if self._waits(item) else self._add(item) for item in self.items]
         above = ExpressionBuilder(self.context, Scope(), self.env, self._replace)
-        windows = self._native_windows(above)
+        windows = self._native_windows(above, plan)
         chosen: list[NamedExpr] = []
         for item, column in zip(self.items, inside, strict=True):
             expression = column if column is not None else self._above(item, above)
@@ -368,13 +369,14 @@ class _AggregateBlock(SelectBlock):
         text = self.context.slice(Span(start, span_of(node).end))
         return SparkExpr((key, text), dtype=self.builder.dtype(node), span=span_of(node))
 
-    def _native_windows(self, above: ExpressionBuilder) -> list[NamedExpr]:
+    def _native_windows(self, above: ExpressionBuilder, plan: LogicalPlan) -> list[NamedExpr]:
         """Spark's windows over the Aggregate's output."""
         windows = []
         for root, name in roots(self.node, self.items):
             for call in outer_calls(root):
                 if next(call.find_all(exp.Query), None) is not None:
                     raise LeftToSparkError("a subquery in a window is left to Spark", span=span_of(call))
+                refuse_over(plan, call, self.context, "with GROUP BY or aggregates has no event time")
                 expression = native_window(above, call, self.definitions.of(call))
                 whole = root is call and name is not None
                 column = self.names.column(str(name) if whole else "window")

@@ -143,7 +143,10 @@ class Scope:
             if tables:
                 nearest = suggest(".".join(parts[:-1]), (table.split(".")[-1] for table in tables))
                 hint = f"did you mean '{nearest}.{parts[-1]}'?" if nearest else f"tables here: {', '.join(tables)}"
-                return mistake("unknown-table", span, f"table '{'.'.join(parts[:-1])}' not found in FROM", hint)
+                word = parts[-2].upper()
+                note = f"{word} directly before JOIN is {word} JOIN; for an alias write FROM t AS {word.lower()} JOIN u"
+                message = f"table '{'.'.join(parts[:-1])}' not found in FROM"
+                return mistake("unknown-table", span, message, hint, (note,) if word in ("LAST", "ASOF") else ())
         names = (item.name for item in self.columns)
         hint = did_you_mean(parts[-1], names, _listing(item.name for item in self.star()))
         return mistake("unknown-column", span, f"column '{name}' not found", hint)
@@ -230,12 +233,14 @@ Relation = tuple[LogicalPlan, Scope]
 class AnalyzerOptions:
     """`compat` "openmldb" makes every window OpenMLDB's, with its dialect and what it refuses. `empty` is what an empty
     or reversed period does in a period predicate. `settings` are Spark's, for reading SQL text. `late_rows`: windows
-    over streams give out late rows too, and have a column that tells them from the others."""
+    over streams give out late rows too, and have a column that tells them from the others. `plain_windows`: windows of
+    standard SQL over streams are ours."""
 
     compat: str | None = None
     empty: EmptyPeriods = "drop"
     settings: SqlSettings = DEFAULT
     late_rows: bool = False
+    plain_windows: bool = False
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,22 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
     return frame
 
 
+def plain_frame(context: Context, window: exp.Window, order_dtype: str | None) -> WindowFrame:
+    """The frame of a window of standard SQL, or the one that it has without words. Raises AnalysisError."""
+    spec = window.args.get("spec")
+    if spec is None or not spec.args.get("kind"):
+        return WindowFrame("range", Bound("preceding", None), CURRENT_ROW, peers=True, plain=True)
+    kind = str(spec.args["kind"]).upper()
+    if kind not in ("ROWS", "RANGE") or spec.args.get("exclude"):
+        raise _wrong_frame(spec, "a plain window has ROWS or RANGE, without EXCLUDE", "write ROWS or RANGE BETWEEN")
+    ticks = ONES if kind == "ROWS" else MICROSECONDS if order_dtype is None else ticks_of(order_dtype)
+    start = _bound(context, spec, "start", kind, ticks)
+    end = CURRENT_ROW if spec.args.get("end") is None else _bound(context, spec, "end", kind, ticks)
+    _check_order(spec, start, end, order_dtype)
+    peers = kind == "RANGE" and end == CURRENT_ROW
+    return WindowFrame("rows" if kind == "ROWS" else "range", start, end, peers=peers, plain=True)
+
+
 def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple[int, int]]) -> None:
     if frame.exclude_current_time:
         raise _wrong_order(

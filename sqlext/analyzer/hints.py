@@ -11,7 +11,7 @@ from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.joins import Join, PartitionerHint, UMJoinHint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Hint, Limit, Project, Sort
+from sqlext_planner.relational.nodes import Filter, Hint, Limit, Project, Sort
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context, Scope, did_you_mean
@@ -161,17 +161,18 @@ def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> 
 
 
 def _marked(plan: LogicalPlan, **hint: object) -> LogicalPlan:
-    """FROM's plan with its own joins marked, but not those of subqueries. A FULL JOIN with USING has a projection."""
+    """FROM's plan with its own joins marked, but not those of subqueries. A FULL JOIN with
+    USING and an ASOF JOIN by a computed time have a projection."""
     if isinstance(plan, Join):
         sides = {"left": _marked(plan.left, **hint), "right": _marked(plan.right, **hint)}
         return replace(plan, **sides, **hint)  # type: ignore[arg-type]
-    if isinstance(plan, (LastJoin, Project)):
+    if isinstance(plan, (LastJoin, Filter, Project)):
         return plan.map_children(lambda child: _marked(child, **hint))
     return plan
 
 
 def _hinted(plan: LogicalPlan, name: str, relations: set[str]) -> LogicalPlan:
-    if isinstance(plan, (Join, LastJoin)):
+    if isinstance(plan, (Join, LastJoin, Filter, Project)):
         return plan.map_children(lambda child: _hinted(child, name, relations))
     columns = plan.output_columns
     named = bool(columns) and all(column.relation in relations for column in columns)

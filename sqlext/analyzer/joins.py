@@ -1,14 +1,16 @@
-"""Joins of FROM: every kind that Spark has, except LATERAL and ASOF; and LAST JOIN (docs/reference/last-join.md).
+"""Joins of FROM: every kind that Spark has, except LATERAL; LAST JOIN and ASOF JOIN (docs/reference/last-join.md).
 
-The condition of a LAST JOIN is read as equalities and a rest; with its order key, and what it refuses.
+The condition of a LAST JOIN is read as equalities and a rest; with its order keys, and what it refuses. An ASOF JOIN is
+one whose order is in its condition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from sqlext_planner.errors import AnalysisError, SqlExtError
+from sqlext_planner.errors import Span, SqlExtError
 from sqlext_planner.expressions.nodes import (
     RANDOM,
     Column,
@@ -22,18 +24,18 @@ from sqlext_planner.expressions.nodes import (
     is_generator,
     reads_only,
 )
-from sqlext_planner.expressions.types import ORDER_TYPES
+from sqlext_planner.expressions.types import ORDER_TYPES, common_type
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.relational.joins import Join, JoinKind
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Project, Values
+from sqlext_planner.relational.nodes import Filter, Project, Values
 from sqlglot import exp
 
-from sqlext.analyzer import hints, relations
+from sqlext.analyzer import asof, hints, relations
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import aggregate_calls, own_nodes
-from sqlext.syntax.nodes import LastJoinClause
+from sqlext.syntax.nodes import AsofJoinClause, LastJoinClause
 from sqlext.syntax.spans import has_place, mistake, span_of
 
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
@@ -41,71 +43,104 @@ _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts 
 
 @dataclass(frozen=True)
 class _JoinedRelations:
-    """Both relations of a LAST JOIN, and builders over the right one and over both."""
+    """Both relations of a join, and builders over the right one and over both."""
 
     context: Context
-    left: Relation
-    right: Relation
+    node: LastJoinClause
+    left: LogicalPlan
+    right: LogicalPlan
     of_right: ExpressionBuilder
     of_both: ExpressionBuilder
 
+    def sided(self, term: Expression, operators: Sequence[str]) -> Compare | None:
+        """The term as a comparison by one of `operators` of a value of the left side with one of the right side."""
+        for one in (term, term.mirrored) if isinstance(term, Compare) else ():
+            is_sided = reads_only(one.left, self.left.column_set) and reads_only(one.right, self.right.column_set)
+            if is_sided and one.op in operators:
+                return one
+        return None
 
-def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) -> Relation:
+
+def _last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) -> Relation:
     """`left` with the last matching row of the right side. Raises AnalysisError for what is not allowed."""
-    if node.args.get("using"):
+    is_asof, using = isinstance(node, AsofJoinClause), node.args.get("using")
+    if using and not is_asof:
         raise mistake(
             "last-join-condition", node, "LAST JOIN does not take USING", "write the condition out: ON a.k = b.k"
         )
-    if node.args.get("on") is None:
+    if is_asof and not (node.args.get("match_condition") or node.args.get("on")):
+        raise mistake("asof-match", node, "ASOF JOIN needs a comparison of two times", f"{asof.EXAMPLE}; {asof.ALIAS}")
+    if not is_asof and node.args.get("on") is None:
         raise mistake("last-join-condition", node, "LAST JOIN needs a condition", _EXAMPLE)
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
-    sides = _JoinedRelations(
-        context, left, right, ExpressionBuilder(context, right[1], env), ExpressionBuilder(context, both, env)
-    )
-    order, descending = _order_key(sides, node)
-    match = _last_match(sides, node.args["on"], order, descending=descending)
-    block = node.find_ancestor(exp.Select)
-    partitioner = hints.partitioner(block) if block is not None and block.args.get("hint") else None
-    plan = LastJoin(left[0], (right[0],), (match,), partitioner, span=span_of(node))
+    of_right, of_both = (ExpressionBuilder(context, scope, env) for scope in (right[1], both))
+    sides = _JoinedRelations(context, node, left[0], right[0], of_right, of_both)
+    if using:
+        return _join_using(left, right, "left", using, node, lambda equal: _asof_join(sides, [*conjuncts(equal)]))
+    terms = _terms(sides, "on")
+    plan = _asof_join(sides, terms) if is_asof else _planned(sides, _order_keys(sides), terms)
     return plan, replace(both, prefixes=(*left[1].prefixes, len(left[1].star())))
 
 
-def _last_match(
-    sides: _JoinedRelations, condition: exp.Expr, order: Expression | None, *, descending: bool
-) -> LastMatch:
-    """The condition's equalities between the sides as keys, everything else as the residual."""
-    _refuse_parts(condition, "the condition of a LAST JOIN")
-    left_columns, right_columns = (frozenset(plan.output_columns) for plan, _ in (sides.left, sides.right))
+def _asof_join(sides: _JoinedRelations, terms: list[Expression]) -> LogicalPlan:
+    """The LAST JOIN by the time of the match; without the rows that have none, unless it is LEFT. `terms` are those of
+    ON or USING. Raises AnalysisError."""
+    node = sides.node
+    condition = _terms(sides, "match_condition")
+    is_apart = node.args.get("match_condition") is not None
+    compared = condition if is_apart else terms
+    match, term = asof.nearest(node, {item: sides.sided(item, (">=", ">", "<=", "<")) for item in compared})
+    _check_order_type(sides, match.right.result_type(sides.right.dtypes), match.right.span or term.span)
+    others = [item for item in (*condition, *terms) if item is not term]
+    keeps_left = node.side == "LEFT"
+    if not (keeps_left or isinstance(match.right, Column)):  # what is computed from NULLs may be a value
+        time = Column("", f"asof_{span_of(node).start}")
+        items = [NamedExpr(column, column) for column in sides.right.output_columns]
+        sides = replace(sides, right=Project((*items, NamedExpr(match.right, time)), sides.right))
+        match = replace(match, right=time)
+    plan = _planned(sides, [(match.right, match.op in ("<", "<="))], [match, *others])
+    return plan if keeps_left else Filter(SparkExpr.of(match.right, " IS NOT NULL", dtype="boolean"), plan)
+
+
+def _planned(
+    sides: _JoinedRelations, order: Sequence[tuple[Expression, bool]], terms: Sequence[Expression]
+) -> LastJoin:
+    """The join on these terms: the equalities between the sides as keys, everything else as the residual."""
+    node = sides.node
     pairs: list[tuple[Expression, Expression, bool]] = []
     rest: list[Expression] = []
-    for term in conjuncts(_build_condition(sides, condition)):
-        _refuse_unrepeatable(term, condition, "the condition of a LAST JOIN")
-        pair = _equality(term, left_columns, right_columns)
-        if pair is not None:
-            pairs.append(pair)
-        elif not (isinstance(term, Literal) and term.text.upper() == "TRUE"):
+    for term in terms:
+        equality = sides.sided(term, ("=", "<=>"))
+        if equality is not None:
+            pairs.append((equality.left, equality.right, equality.op == "<=>"))
+        else:
             rest.append(term)
-    return LastMatch(
+    match = LastMatch(
         tuple(left for left, _, _ in pairs),
         tuple(right for _, right, _ in pairs),
         tuple(safe for _, _, safe in pairs),
         conjunction(rest),
-        order,
-        descending,
-        span=span_of(condition),
+        tuple(key for key, _ in order),
+        tuple(descending for _, descending in order),
+        title=node.title,
+        span=span_of(node.args.get("on") or node.args.get("match_condition") or node),
     )
+    block = node.find_ancestor(exp.Select)
+    partitioner = hints.partitioner(block) if block is not None and block.args.get("hint") else None
+    return LastJoin(sides.left, (sides.right,), (match,), partitioner, span=span_of(node))
 
 
-def _build_condition(sides: _JoinedRelations, condition: exp.Expr) -> Expression:
-    try:
-        terms = [term for part in _conjuncts(condition) for term in _comparisons(sides.of_both, part)]
-        return conjunction(terms) or sides.of_both.build(condition)
-    except AnalysisError as error:
-        if error.message.startswith("table 'last' not found"):
-            note = "LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u"
-            raise mistake(error.condition, error.span, error.message, error.help, notes=(note,)) from None
-        raise
+def _terms(sides: _JoinedRelations, clause: str) -> list[Expression]:
+    """The terms of ON or MATCH_CONDITION; TRUE is none. Raises AnalysisError."""
+    condition, place = sides.node.args.get(clause), f"the condition of {sides.node.title}"
+    if condition is None:
+        return []
+    _refuse_parts(condition, place)
+    terms = [term for part in _conjuncts(condition) for term in _comparisons(sides.of_both, part)]
+    for term in terms:
+        _refuse_unrepeatable(term, condition, place)
+    return [term for term in terms if not (isinstance(term, Literal) and term.text.upper() == "TRUE")]
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
@@ -131,26 +166,16 @@ def _comparisons(builder: ExpressionBuilder, term: exp.Expr) -> tuple[Expression
     return conjuncts(builder.build(term))
 
 
-def _equality(
-    term: Expression, left: frozenset[Column], right: frozenset[Column]
-) -> tuple[Expression, Expression, bool] | None:
-    """The left key, the right key and whether it is ``<=>``, if the term is an equality between the sides."""
-    if isinstance(term, Compare) and term.op in ("=", "<=>"):
-        for one, other in ((term.left, term.right), (term.right, term.left)):
-            if reads_only(one, left) and reads_only(other, right):
-                return one, other, term.op == "<=>"
-    return None
+def _order_keys(sides: _JoinedRelations) -> list[tuple[Expression, bool]]:
+    """ORDER BY: expressions over the right side, and whether DESC follows each. OpenMLDB takes one."""
+    order = sides.node.args.get("order")
+    items = [] if order is None else order.expressions
+    if len(items) > 1 and sides.context.openmldb:
+        raise mistake("last-join-order", items[1], "LAST JOIN is ordered by one key", "remove the other keys")
+    return [(_order_key(sides, item), bool(item.args.get("desc"))) for item in items]
 
 
-def _order_key(sides: _JoinedRelations, node: LastJoinClause) -> tuple[Expression | None, bool]:
-    """ORDER BY: one integer or timestamp expression over the right side, and whether DESC follows it."""
-    order = node.args.get("order")
-    if order is None:
-        return None, False
-    if len(order.expressions) > 1:
-        extra = order.expressions[1]
-        raise mistake("last-join-order", extra, "LAST JOIN is ordered by one key", "remove the other keys")
-    item = order.expressions[0]
+def _order_key(sides: _JoinedRelations, item: exp.Ordered) -> Expression:
     if sides.context.slice(span_of(item)).upper().split()[-2:] == ["NULLS", "LAST"]:
         raise mistake(
             "last-join-order",
@@ -161,15 +186,20 @@ def _order_key(sides: _JoinedRelations, node: LastJoinClause) -> tuple[Expressio
     _refuse_parts(item.this, "the order key of a LAST JOIN")
     key = _of_right_side(sides, item.this)
     _refuse_unrepeatable(key, item.this, "the order key of a LAST JOIN")
-    dtype = sides.of_right.dtype(item.this)
-    if dtype is not None and dtype not in ORDER_TYPES:
-        raise mistake(
-            "order-type",
-            item.this,
-            f"LAST JOIN cannot be ordered by a key of type {dtype}",
-            "order by a smallint, int, bigint or timestamp key; cast a date or a text with CAST(... AS TIMESTAMP)",
-        )
-    return key, bool(item.args.get("desc"))
+    _check_order_type(sides, sides.of_right.dtype(item.this), item.this)
+    return key
+
+
+def _check_order_type(sides: _JoinedRelations, dtype: str | None, place: exp.Expr | Span | None) -> None:
+    """Raises AnalysisError for a type without an order, or one by which OpenMLDB does not order."""
+    if sides.context.openmldb:
+        is_taken, help = dtype in ORDER_TYPES, "order by a smallint, int, bigint or timestamp column"
+    else:
+        is_taken = dtype is not None and common_type(dtype, dtype) is not None
+        help = "order by a number, a date, a timestamp or a string without a collation"
+    if dtype is not None and not is_taken:
+        message = f"{sides.node.title[2:].strip()} cannot be ordered by a key of type {dtype}"
+        raise mistake("order-type", place, message, f"{help}; cast it with CAST(... AS TIMESTAMP), for example")
 
 
 def _of_right_side(sides: _JoinedRelations, node: exp.Expr) -> Expression:
@@ -259,19 +289,25 @@ def _refuse_clauses_before(node: exp.Join) -> None:
 
 def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relation:
     if isinstance(node, LastJoinClause):
-        return last_join(context.inside(), left, node, env)
-    if node.args.get("match_condition") or node.args.get("pivots"):
+        return _last_join(context.inside(), left, node, env)
+    if node.args.get("pivots"):
         raise LeftToSparkError("this join is left to Spark", span=span_of(node))
     right = relations.lateral(context, node.this, left[1], env) or relations.relation(context, node.this, env)
     kind = _kind(node)
     names = _shared_names(node, left[1], right[1])
     if names is not None:
-        return _join_using(left, right, kind, names, node)
+        return _join_using(left, right, kind, names, node, partial(_plain, left[0], right[0], kind, node))
     condition = _condition(context, node, left[1] + right[1], env)
+    plan = _plain(left[0], right[0], kind, node, condition)
+    return plan, left[1] if kind in ("semi", "anti") else left[1] + right[1]
+
+
+def _plain(
+    left: LogicalPlan, right: LogicalPlan, kind: JoinKind, node: exp.Join, condition: Expression | None
+) -> LogicalPlan:
     if kind in ("inner", "cross"):
         kind = "cross" if condition is None else "inner"
-    plan = Join(left[0], right[0], kind, condition, span=span_of(node))
-    return plan, left[1] if kind in ("semi", "anti") else left[1] + right[1]
+    return Join(left, right, kind, condition, span=span_of(node))
 
 
 def _kind(node: exp.Join) -> JoinKind:
@@ -305,9 +341,15 @@ def _shared_names(node: exp.Join, left: Scope, right: Scope) -> list[exp.Expr | 
 
 
 def _join_using(
-    left: Relation, right: Relation, kind: JoinKind, names: Sequence[exp.Expr | str], node: exp.Join
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    names: Sequence[exp.Expr | str],
+    node: exp.Join,
+    joined: Callable[[Expression | None], LogicalPlan],
 ) -> Relation:
-    """USING (k): equality on k, and one merged k in the result; ``t.k`` still means each side's own."""
+    """USING (k): equality on k, and one merged k in the result; ``t.k`` still means each side's own. `joined` makes the
+    join on a condition."""
     pairs = []
     for name in names:
         text = name if isinstance(name, str) else name.name
@@ -320,10 +362,7 @@ def _join_using(
                 )
         pairs.append((sides[0], sides[1]))
     matched = [(a.visible, b.visible) for a, b in pairs if a is not None and b is not None]
-    condition = conjunction([Compare("=", a.column, b.column) for a, b in matched])
-    if kind in ("inner", "cross"):
-        kind = "cross" if condition is None else "inner"
-    plan: LogicalPlan = Join(left[0], right[0], kind, condition, span=span_of(node))
+    plan = joined(conjunction([Compare("=", a.column, b.column) for a, b in matched]))
     if kind in ("semi", "anti"):  # the shared columns come first in * here too
         first = tuple(a for a, _ in matched)
         return plan, Scope((*first, *(item for item in left[1].columns if item not in first)))

@@ -275,7 +275,7 @@ def analyze(statement: Statement, catalog: Catalog, options: AnalyzerOptions | N
     try:
         query = _analyzed(context, statement.query)
     except SqlExtError as error:
-        refused = statement.uses_extension or error.of_hint
+        refused = statement.uses_extension or error.of_hint or error.of_window
         columns = None if refused else catalog.query_columns(context.slice(statement.query_span))
         if columns is None:
             raise error.with_sql(statement.sql) from error.__cause__

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sqlext_planner.catalog import dotted
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, Values
-from sqlext_planner.relational.physical_plan import quoted
 from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, did_you_mean, free_name
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
+from sqlext.analyzer.plain_windows import refuse_over
 from sqlext.syntax.nodes import PeriodTable
 from sqlext.syntax.spans import mistake, span_of
 
@@ -69,7 +70,7 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     if len(parts) == 1 and context.fold(parts[0]) in env:
         query = env[context.fold(parts[0])].query
         return aliased(context, query.plan, query.names, alias or parts[0], columns)
-    full_name = _dotted(parts)
+    full_name = dotted(parts)
     info = context.catalog.table(full_name)
     if info is None:
         raise _unknown_table(context, node, parts, env)
@@ -96,13 +97,6 @@ def _is_stream_of(context: Context, node: exp.Table) -> bool:
         return False
     end = span_of(node.this).end
     return re.match(r"\s+(?!AS\b)", context.text[end:], re.IGNORECASE) is not None
-
-
-def _dotted(parts: Sequence[str]) -> str:
-    """A table's name as the catalog expects it: in backticks only if a part holds a dot or a backtick."""
-    if any("." in part or "`" in part for part in parts):
-        return ".".join(map(quoted, parts))
-    return ".".join(parts)
 
 
 def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env: Env) -> AnalysisError:
@@ -180,7 +174,7 @@ def _sampled_columns(context: Context, node: exp.Table) -> Sequence[tuple[str, s
     others = [key for key in _SPARK_ONLY if key != "sample" and node.args.get(key)]
     if others or not node.args.get("sample") or not isinstance(node.this, exp.Identifier) or _alias_columns(node):
         return None
-    info = context.catalog.table(_dotted([part.name for part in node.parts]))
+    info = context.catalog.table(dotted([part.name for part in node.parts]))
     return None if info is None else list(info.columns)
 
 
@@ -202,7 +196,12 @@ def spark_relation(
     if not context.catalog.query_is_streaming(text):
         return SparkRelation(text, name, fields, span=span_of(node)), scope
     place = _stream_span(context, node, env or {}) or span_of(node)
-    return SparkRelation(text, name, fields, is_stream=True, span=place), scope
+    plan = SparkRelation(text, name, fields, is_stream=True, span=place)
+    for call in node.find_all(exp.Window):
+        block = call.find_ancestor(exp.Select)
+        if block is not None and _stream_span(context, block, env or {}) is not None:
+            refuse_over(plan, call, context, "stands in a part of the statement that is left to Spark as a whole")
+    return plan, scope
 
 
 def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
@@ -215,7 +214,7 @@ def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
         if cte is not None:
             found = _stream_span(context, cte.tree, cte.env)
         else:
-            info = context.catalog.table(_dotted(parts))
+            info = context.catalog.table(dotted(parts))
             found = _name_span(table) if info is not None and info.is_streaming else None
         if found is not None:
             return found

@@ -74,8 +74,8 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
         raise unsupported(
             "spark-block",
             cause.span,
-            f"{cause.message}, so it cannot be used in one block with a sqlext window or a LAST JOIN",
-            "put that part into a subquery in FROM, without the window and the LAST JOIN",
+            f"{cause.message}, so it cannot be used in one block with a sqlext window, LAST JOIN or ASOF JOIN",
+            "put that part into a subquery in FROM, without the window and the join",
         ) from None
     planned = planned_from(context, node, env) if context.extended else None
     if planned is None:

@@ -198,7 +198,7 @@ def _needed_ctes(
             raise unsupported(
                 "unsupported-in-subquery",
                 table,
-                f"'{cte.name}' contains a sqlext window or a LAST JOIN and cannot be used in text that goes to Spark",
+                f"'{cte.name}' contains a sqlext window or join and cannot be used in text that goes to Spark",
                 "join it in FROM instead",
             )
         _needed_ctes(context, cte.tree, cte.env, needed, (), ctes)

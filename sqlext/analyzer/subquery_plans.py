@@ -53,7 +53,7 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> SubqueryExpression |
         relation = names.unique(_RELATIONS[form.kind])
     except (SqlExtError, NoPlaceError, RecursionError) as cause:
         names.taken = taken
-        if isinstance(cause, SqlExtError) and cause.of_hint:
+        if isinstance(cause, SqlExtError) and (cause.of_hint or cause.of_window):
             raise
         _explain(cause, form, builder)
         return None

@@ -1,4 +1,7 @@
-"""The windows of one SELECT block: ours become WindowUnion nodes, Spark's become items of a Window node."""
+"""The windows of one SELECT block: ours become WindowUnion nodes, Spark's become items of a Window node.
+
+Over streams Spark's become WindowUnion nodes too (plain_windows.py).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from sqlext.analyzer.definitions import Definition, Definitions, definition_span
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls, outermost, unwrapped
+from sqlext.analyzer.plain_windows import PlainWindows
 from sqlext.analyzer.union import Call, CommonTypes, UnionSources, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.sql_settings import normal_text
@@ -81,7 +85,13 @@ class BlockWindows:
             pending = ours.setdefault((definition.key, kind), _Pending(definition))
             self._register(pending, call, unwrapped(root) is call, name)
         child = self._plan_ours([pending for pending in ours.values() if pending.calls or pending.parts], child)
-        return self._plan_native(native, child)
+        if not (native and child.is_streaming and self._context.options.plain_windows):
+            return self._plan_native(native, child)
+        plain = PlainWindows(self._context, self._env, self._scope, self._names)
+        child = plain.plan(native, child)
+        self._columns |= plain.columns
+        self._texts |= plain.texts
+        return child
 
     def _refuse_two_windows(self, roots: Sequence[tuple[exp.Expr, str | None]]) -> None:
         definitions = self._definitions

@@ -89,12 +89,25 @@ class Query(Select):
         found = found.instance_not_in_window() if instance_not_in_window else found
         return replace(self.window(name, found), default_window=name)
 
-    def last_join(self, right: Source, on: Conditions, order_by: Value | None = None) -> Query:
+    def last_join(self, right: Source, on: Conditions, order_by: Value | Sequence[Value] | None = None) -> Query:
         """LAST JOIN: each row with the last row of `right` for which all conditions hold, or with NULLs.
 
-        order_by  what makes a row the last one: the largest value, or with ``fx.desc(...)`` the smallest
+        order_by  what makes a row the last one: the largest value, or with ``fx.desc(...)`` the smallest; of several
+                  keys the next one says where the first is equal
         """
-        return self._joined(right, "LAST JOIN", on, "last_join", None if order_by is None else expression(order_by))
+        return self._joined(right, "LAST JOIN", on, "last_join", order_by=several(() if order_by is None else order_by))
+
+    def asof_join(self, right: Source, match: Conditions, on: Conditions = (), how: JoinKind = "inner") -> Query:
+        """ASOF JOIN: each row with the nearest row of `right` for which all conditions hold.
+
+        match  the comparison of two times, ``"v.ts >= o.ts"``; others of the same times bound how far away a row may be
+        how    ``inner``, or ``left``, which keeps rows without a match, with NULLs
+        """
+        words = {"JOIN": "ASOF JOIN", "LEFT JOIN": "ASOF LEFT JOIN"}.get(_kind(how))
+        if words is None:
+            help = "how is 'inner', or 'left' to keep rows without a match"
+            raise UnsupportedError(f"there is no ASOF JOIN of kind {how!r}", condition="python-call", help=help)
+        return self._joined(right, words, on, "asof_join", match=several(match))
 
     def interval_join(self, right: Source, on: Conditions, how: JoinKind = "inner") -> Query:
         """A join with a period predicate among its conditions: ``on=[fx.overlaps(p, q), "l.k = r.k"]``."""
@@ -252,12 +265,12 @@ class Query(Select):
         name = name if len(self.relations) == 1 else None
         return Query(self.runner, (JoinedInput(self, name),))
 
-    def _joined(self, right: Source, words: str, on: Conditions, method: str, order_by: Expr | None = None) -> Query:
+    def _joined(self, right: Source, words: str, on: Conditions, method: str, **clauses: tuple[Expr, ...]) -> Query:
         if words in (_KINDS["right"], _KINDS["full"]) and self.conditions:
-            return self._wrapped()._joined(right, words, on, method, order_by)
+            return self._wrapped()._joined(right, words, on, method, **clauses)
         block = self._open()
         source, name = opened_table(right)
-        added = JoinedInput(source, name, words, several(on), order_by, method)
+        added = JoinedInput(source, name, words, several(on), method=method, **clauses)
         return replace(block, relations=(*block.relations, added))
 
     def _over_periods(

@@ -58,7 +58,8 @@ class JoinedInput:
     name: str | None = None
     words: str = ""
     on: tuple[Expr, ...] = ()
-    order_by: Expr | None = None
+    order_by: tuple[Expr, ...] = ()
+    match: tuple[Expr, ...] = ()
     method: str = ""
 
     @property
@@ -152,8 +153,9 @@ class Select(WrittenQuery):
         is_bare = isinstance(relation.source, str) and relation.name is None and writer.block_now.opened is None
         if name is not None and not is_bare:
             writer.write(f" AS {name}")
-        order = () if relation.order_by is None else (relation.order_by,)
-        _write_clause(writer, " ORDER BY ", order, "", f"order_by of {relation.method}")
+        _write_clause(writer, " ORDER BY ", relation.order_by, ", ", f"order_by of {relation.method}")
+        _write_clause(writer, " MATCH_CONDITION (", relation.match, " AND ", f"match of {relation.method}")
+        writer.write(")" if relation.match else "")
         conditions = tuple(self._on(number, item) for item in relation.on)
         _write_clause(writer, " ON ", conditions, " AND ", f"on of {relation.method}")
 

@@ -31,6 +31,10 @@ class CatalogWithoutSpark:
         """None: there is no Spark to ask."""
         return None
 
+    def placing_obstacle(self) -> str | None:
+        """None: there is no Spark to ask."""
+        return None
+
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
         """None: there is no Spark to ask."""
         return None

@@ -18,6 +18,7 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.physical_plan import quoted, sentences
 from sqlext_planner.spark.plans import estimated_bytes
+from sqlext_planner.spark.session import is_remote
 from sqlext_planner.spark.streams import check_settings, watermarks
 from sqlext_planner.spark.tables import KnownView, TemporaryViews, quoted_name
 from sqlext_planner.spark.versions import check_streams, condition_name, text_places
@@ -206,6 +207,10 @@ class SparkCatalog:
         except ConfigurationError as error:
             return error.message
         return None
+
+    def placing_obstacle(self) -> str | None:
+        """Spark Connect does not let us tell a running query anything."""
+        return "under Spark Connect nothing can be told to a running query" if is_remote(self._spark) else None
 
     def tables(self) -> tuple[str, ...]:
         """Views and tables of the current database: only the first `_LISTED` names, without opening a table."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.plan_format.markup import bytes_text
 from sqlext_planner.relational.streams import streams_of
-from sqlext_planner.spark.streams import BUCKETS, MOST_ROWS, observed_figures
+from sqlext_planner.spark.streams import ALL_BUCKETS, BUCKETS, MOST_ROWS, MOST_WORK, observed_figures
 
 from sqlext.explain.times import aligned, depths, node_names
 
@@ -40,6 +40,11 @@ def remember(plan: PhysicalPlan, operators: Mapping[str, PhysicalPlan]) -> None:
     _PLANS.update((name, (plan, node)) for name, node in operators.items())
     while len(_PLANS) > _MOST:
         _PLANS.popitem(last=False)
+
+
+def operator_name(observed: str) -> str:
+    """What plans call the operator with observed metrics of a name."""
+    return _PLANS[observed][1].node_name() if observed in _PLANS else observed
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,8 @@ def _node(node: PhysicalPlan, batches: Sequence[Mapping[str, int]]) -> StreamNod
     figures |= {key: batches[-1].get(key, 0) for key in _LAST}
     average = sum(batch["rows_in"] / batch[BUCKETS] for batch in batches if batch.get(BUCKETS))
     most = figures.pop(MOST_ROWS, 0)
-    figures.pop(BUCKETS, None)
+    for key in (BUCKETS, MOST_WORK, ALL_BUCKETS):
+        figures.pop(key, None)
     return StreamNode(node, figures, most / average if average else None)
 
 

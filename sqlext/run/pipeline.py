@@ -43,6 +43,8 @@ class StagedPlan:
 
     `analyzed`, `trace` and `physical` are None for a statement that goes to Spark without a plan. `passthrough`
     means that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
+    `refused` is our error about a statement that Spark analyzes all the same, and refuses later: a window over a
+    stream; `of_stream_windows` says that we run such a window.
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
     everything else describes the explained statement. `measured` is what a run of it measured (explain/analyze.py).
 
@@ -59,6 +61,8 @@ class StagedPlan:
     explain: str | None
     passthrough: bool
     measured: Measured | None = None
+    refused: SqlExtError | None = None
+    of_stream_windows: bool = False
 
     @property
     def ordinary(self) -> bool:
@@ -142,7 +146,7 @@ def stage(
     extension syntax passes through whatever fails: Spark may understand it, or reports its own error. Only an error
     about one of our hints is still raised then.
     """
-    from sqlext.run.unplanned import LARGE, joins_nothing, may_be_ours
+    from sqlext.run.unplanned import LARGE, has_window_of_stream, joins_nothing, may_be_ours
     from sqlext.syntax.parser import Statement, parse
 
     explain = _EXPLAIN.match(sql)
@@ -174,12 +178,15 @@ def stage(
     if statement.kind == "spark" or refusal is not None:
         return passed
     may_pass = plain and not statement.uses_extension
-    if may_pass and mode is None and not config.always_lower and joins_nothing(statement):
+    unplanned = may_pass and mode is None and not config.always_lower and joins_nothing(statement)
+    if unplanned and not (config.streams != "spark" and has_window_of_stream(statement, catalog)):
         return passed
     try:
         return _planned(passed, catalog, config, settings)
     except SqlExtError as error:
-        if may_pass and not error.of_hint:
+        if may_pass and error.of_window and statement.kind == "query" and mode is None:
+            return replace(passed, refused=error.with_sql(statement.sql))
+        if may_pass and not (error.of_hint or error.of_window):
             if config.always_lower:
                 _LOG.info("left to Spark: %s", error.message)
             return passed
@@ -217,18 +224,22 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
         refuse_streams,
     )
     from sqlext_planner.strategies import contains_extension, plan_physical, stream_refusal
+    from sqlext_planner.window.nodes import WindowUnion
 
     from sqlext.analyzer.context import AnalyzerOptions
     from sqlext.analyzer.queries import analyze
 
     statement, mode = start.statement, start.explain
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
-    options = AnalyzerOptions(statement.compat, empty, settings, late_rows)
+    plain_windows = config.streams != "spark"
+    options = AnalyzerOptions(statement.compat, empty, settings, late_rows, plain_windows)
     analyzed = analyze(statement, catalog, options)
     hidden = None if statement.uses_extension or mode == "analyze" else hidden_stream(analyzed)
-    if hidden is not None:  # Spark refuses the statement, so no setting may promise an operator
+    refused = None
+    if hidden is not None:  # no setting may promise an operator
         check_hidden(analyzed, hidden)
         config = replace(config, umjoin_strategy="cascade")
+        refused = "Spark refuses a stream in a subquery of an expression"
     trace = RuleExecutor(BATCHES).optimize(analyzed)
     asked_for = operators_asked_for(analyzed)
     try:
@@ -236,21 +247,32 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
         if asked_for:
             refuse_unfollowed(trace.final)
     except UnsupportedError as error:  # without our syntax, one of our hints has asked for the operator
-        raise error.about_hint() from None
-    physical = plan_physical(trace.final, config, catalog)
+        raise (error if error.of_window else error.about_hint()) from None
+    physical = plan_physical(trace.final, config, catalog, refused)
     extensions = tuple(contains_extension(physical))
     # Neither passes: a rule may have pruned the window away, and compat's words mean something else to Spark.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
-    lowered = statement.uses_extension or (asked and statement.kind == "query")
+    plain = any(node.is_plain for node in analyzed.collect(WindowUnion))  # Spark would refuse one that is pruned, too
+    lowered = statement.uses_extension or plain or (asked and statement.kind == "query")
     # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
-    ours = statement.uses_extension or extensions or asked_for
+    ours = statement.uses_extension or extensions or asked_for or plain
     if mode == "analyze" and not ours:
         _refuse_endless(analyzed)
     # Spark has no EXPLAIN of a stream's plan.
-    is_told = mode is not None and is_streaming(analyzed) and any(node.stands_for_child for node in physical.walk())
+    is_told = mode is not None and is_streaming(analyzed)
     left = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     passthrough = hidden is not None or (left and not is_told)
-    return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
+    return StagedPlan(
+        start.sql,
+        statement,
+        analyzed,
+        trace,
+        physical,
+        extensions,
+        mode,
+        passthrough,
+        of_stream_windows=plain,
+    )
 
 
 def _refuse_endless(plan: LogicalPlan) -> None:

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import SqlExtError
+from sqlext_planner.errors import SqlExtError, UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,16 +41,25 @@ def lowered_ordinary(
         schema = native.schema if native is not None else spark.sql(plan.statement.sql[span.start : span.end]).schema
         frame = conforming(lower(plan, spark, config), schema)
     except SqlExtError as error:
-        if error.of_hint:
+        if error.of_hint or plan.of_stream_windows:
             raise
         log.info("left to Spark: %s", error.message)
         return None
     except (PySparkException, RecursionError) as error:
+        if plan.of_stream_windows:
+            raise
         log.info("left to Spark: %s", str(error).strip().split("\n", 1)[0])
         return None
     except Exception:  # our bug must not stop a statement that Spark can run
         log.warning("a plan failed; the statement goes to Spark as it is", exc_info=True)
         return None
+    if frame is None and plan.of_stream_windows:
+        raise UnsupportedError(
+            "a window over a stream gives other types than Spark's",
+            condition="stream-not-supported",
+            span=span,
+            help="cast the arguments of its functions, for example to bigint or double",
+        )
     if frame is None:
         log.info("left to Spark: the lowered types are not Spark's")
     return frame

@@ -94,9 +94,17 @@ CLAUSES = (
     ),
     DocumentedClause(
         "LAST JOIN",
-        "left LAST JOIN right [AS name] [ORDER BY key] ON condition",
-        "Gives each left row the last right row, by the key, for which the condition holds; NULLs where none does.",
+        "left LAST JOIN right [AS name] [ORDER BY key, ...] ON condition",
+        "Gives each left row the last right row, by the keys, for which the condition holds; NULLs where none does.",
         "SELECT v.ts, o.price FROM views v\nLAST JOIN orders o ORDER BY o.ts ON v.user_id = o.user_id AND o.ts <= v.ts",
+        "last-join.md",
+    ),
+    DocumentedClause(
+        "ASOF JOIN",
+        "left ASOF [LEFT] JOIN right [AS name] [MATCH_CONDITION (a.ts >= b.ts)] [ON condition | USING (column, ...)]",
+        "Gives each left row the right row with the nearest time for which the condition holds; without LEFT, left "
+        "rows without one are dropped.",
+        "SELECT v.ts, o.price FROM views v\nASOF JOIN orders o MATCH_CONDITION (v.ts >= o.ts) ON v.user_id = o.user_id",
         "last-join.md",
     ),
     DocumentedClause(

@@ -14,6 +14,7 @@ Every node remembers its place in the text (`sqlext.syntax.spans.span_of`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import sqlglot.parser
@@ -21,11 +22,19 @@ from sqlext_planner.errors import ConfigurationError
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.syntax.base_parser import EmitParser, VariantPathParser
 from sqlext.syntax.hint_nodes import read_hints
-from sqlext.syntax.nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
+from sqlext.syntax.nodes import (
+    ATTRIBUTES,
+    AsofJoinClause,
+    Duration,
+    FrameSpec,
+    LastJoinClause,
+    SqlExtGenerator,
+    UnionWindow,
+)
 from sqlext.syntax.period_parser import PeriodTableParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
@@ -50,6 +59,8 @@ _LOCATED = """
 _LOCATED_BEHIND_OPERANDS = "bracket column_ops limit order range set_operations".split()  # noqa: SIM905
 #: Shows `_parse_joins` who calls it: sqlglot passes `alias_tokens` (mostly None) only for nested joins.
 _NOT_NESTED = object()
+#: LEFT OUTER ASOF JOIN, and one more, so that a wrong word is told.
+_MOST_JOIN_WORDS = 5
 #: How far behind WATERMARK the word DELAY is looked for.
 _WATERMARK_TOKENS = 64
 
@@ -93,7 +104,11 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
         if self._curr.token_type in _JOIN_WORDS and self._next.text.upper() == "LAST":
             help = "remove it: LAST JOIN keeps every left row, with NULLs where nothing matches"
             self.raise_error(f"{self._curr.text.upper()} cannot be combined with LAST JOIN", self._curr, help=help)
-        join = self._parse_last_join() if self._at_last_join() else super()._parse_join(*args, **kwargs)
+        words = self._asof_words()
+        if words:
+            join = self._parse_asof_join(words)
+        else:
+            join = self._parse_last_join() if self._at_last_join() else super()._parse_join(*args, **kwargs)
         return mark(self, join, index)
 
     def _parse_table(self, schema: bool = False, joins: bool = False, *args: Any, **kwargs: Any) -> Any:
@@ -121,13 +136,53 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
         """``LAST JOIN right [[AS] a] [ORDER BY key] ON condition``; the analyzer refuses USING and a missing ON."""
         self._advance(2)
         args: dict[str, Any] = {"this": self._parse_table(), "kind": "LAST", "order": self._parse_order()}
+        return self.expression(LastJoinClause(**args, **self._parse_join_condition()))
+
+    def _parse_join_condition(self) -> dict[str, Any]:
+        args: dict[str, Any] = {}
         if self._match(TokenType.ON):
             args["on"] = self._parse_disjunction()
             if args["on"] is None:
                 self.raise_error("a condition must follow ON", help="write for example ON a.k = b.k")
         elif self._match(TokenType.USING):
             args["using"] = self._parse_using_identifiers()
-        return self.expression(LastJoinClause(**args))
+        return args
+
+    def _asof_words(self) -> list[Token]:
+        """The words before JOIN, if ASOF is one of them: ``ASOF LEFT``, as in DuckDB, or ``LEFT ASOF``, as in Spark."""
+        rest = self._tokens[self._index : self._index + _MOST_JOIN_WORDS]
+        words = list(takewhile(lambda token: token.token_type in _JOIN_WORDS, rest))
+        is_join = rest[len(words) : len(words) + 1] and rest[len(words)].token_type == TokenType.JOIN
+        return words if is_join and any(token.token_type == TokenType.ASOF for token in words) else []
+
+    def _parse_asof_join(self, words: list[Token]) -> Any:
+        """``ASOF [LEFT] JOIN right [[AS] a] [MATCH_CONDITION (condition)] [ON condition | USING (names)]``.
+
+        The analyzer says whether they compare two times.
+        """
+        side = [token.text.upper() for token in words]
+        side.remove("ASOF")
+        if side not in ([], ["INNER"], ["LEFT"], ["LEFT", "OUTER"]):
+            help = "ASOF JOIN drops left rows without a match, ASOF LEFT JOIN keeps them; right rows are never kept"
+            wrong = next((token for token in words if token.text.upper() not in ("ASOF", "INNER", "LEFT")), words[-1])
+            alias = "for an alias write FROM t AS asof"
+            self.raise_error(f"{wrong.text.upper()} cannot be combined with ASOF JOIN", wrong, help=f"{help}; {alias}")
+        self._advance(len(words) + 1)
+        args = {"this": self._parse_table(), "kind": "ASOF", "side": "LEFT" if "LEFT" in side else None}
+        if self._match_text_seq("MATCH_CONDITION"):
+            args["match_condition"] = self._parse_wrapped(self._parse_disjunction)
+            if args["match_condition"] is None:
+                self.raise_error("MATCH_CONDITION needs a comparison", self._prev, help="write (a.ts >= b.ts)")
+        args |= self._parse_join_condition()
+        if self._at_match_condition():
+            help = "write one, before ON or USING, and join comparisons with AND: MATCH_CONDITION (p AND q) ON ..."
+            self.raise_error("a MATCH_CONDITION cannot stand here", self._curr, help=help)
+        return self.expression(AsofJoinClause(**args))
+
+    def _at_match_condition(self) -> bool:
+        """Whether ``MATCH_CONDITION (`` comes next; elsewhere the word is a name like any other."""
+        is_word = self._curr.text.upper() == "MATCH_CONDITION" and self._curr.token_type != TokenType.IDENTIFIER
+        return is_word and self._next.token_type == TokenType.L_PAREN
 
     def _at_watermark(self) -> bool:
         """Whether Spark's ``WATERMARK time DELAY OF interval`` comes next. The word alone is a name like any other."""
@@ -151,7 +206,7 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
             table.set("alias", alias)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-        if self._at_last_join() or self._at_watermark() or self._at_emit():
+        if self._at_last_join() or self._at_watermark() or self._at_emit() or self._at_match_condition():
             return None
         index = self._index
         return mark(self, super()._parse_table_alias(alias_tokens), index)

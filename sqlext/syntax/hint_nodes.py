@@ -24,6 +24,8 @@ SWEEP = {"SWEEP": True, "NO_SWEEP": False}
 UMJOIN = {"UMJOIN": True, "NO_UMJOIN": False}
 #: How the exchanges of a block's operators spread their rows, as the parameter says.
 PARTITIONER = "PARTITIONER"
+#: Its names.
+_PARTITIONERS = ("auto", *PARTITIONERS)
 #: What each of them asks for, by its name and parameters as they are written.
 HINT_DOCS: Mapping[str, str] = {
     "SWEEP": "Joins of this SELECT on periods, or on inequalities that mean the same, run as interval joins.",
@@ -32,7 +34,7 @@ HINT_DOCS: Mapping[str, str] = {
     "UMJOIN(a, b, c)": "The group with these relations runs as one multi-way join.",
     "NO_UMJOIN": "The joins of this SELECT stay joins of two.",
     "PARTITIONER(name)": "How the windows and joins of this SELECT spread their rows: "
-    + ", ".join(f"`{name}`" for name in PARTITIONERS)
+    + ", ".join(f"`{name}`" for name in _PARTITIONERS)
     + ".",
 }
 
@@ -145,15 +147,15 @@ def _malformed(sql: str, span: Span, message: str, help: str) -> ParseError:
 
 def _check_partitioner(call: HintCall, place: Span, sql: str) -> None:
     names = [item.name.lower() for item in call.expressions]
-    if len(names) == 1 and names[0] in PARTITIONERS:
+    if len(names) == 1 and names[0] in _PARTITIONERS:
         return
-    nearest = difflib.get_close_matches(names[0], PARTITIONERS, n=1) if len(names) == 1 else []
+    nearest = difflib.get_close_matches(names[0], _PARTITIONERS, n=1) if len(names) == 1 else []
     what = f"has no partitioner '{call.expressions[0].name}'" if len(names) == 1 else "takes one name"
     raise _malformed(
         sql,
         Span(*call.expressions[0].meta["span"]) if len(names) == 1 and names[0] else place,
         f"the hint {PARTITIONER} {what}",
-        f"did you mean '{nearest[0]}'?" if nearest else f"use one of {', '.join(PARTITIONERS)}",
+        f"did you mean '{nearest[0]}'?" if nearest else f"use one of {', '.join(_PARTITIONERS)}",
     )
 
 

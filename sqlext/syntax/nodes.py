@@ -234,17 +234,27 @@ def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
 class LastJoinClause(exp.Join):
     """``LAST JOIN b ORDER BY b.ts ON a.k = b.k``: a join of kind "LAST" whose `order` comes before its condition.
 
-    `using` is parsed only for the error message.
+    `using` is parsed only for the error message. `title` is what error messages call it.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {**exp.Join.arg_types, "order": False}
+    title: ClassVar[str] = "a LAST JOIN"
+
+
+class AsofJoinClause(LastJoinClause):
+    """``ASOF [LEFT] JOIN b [MATCH_CONDITION (a.ts >= b.ts)] [ON a.k = b.k | USING (k)]``: a join of kind "ASOF"."""
+
+    title: ClassVar[str] = "an ASOF JOIN"
 
 
 def _last_join_sql(generator: Any, join: LastJoinClause) -> str:
     """The clause as text."""
-    words = [f"{generator.seg('LAST JOIN')} {generator.sql(join, 'this')}"]
+    side = f" {join.side}" if join.side else ""
+    words = [f"{generator.seg(f'{join.kind}{side} JOIN')} {generator.sql(join, 'this')}"]
     if join.args.get("order") is not None:
         words.append(generator.order_sql(join.args["order"], flat=True))
+    if join.args.get("match_condition") is not None:
+        words.append(f"MATCH_CONDITION ({generator.sql(join, 'match_condition')})")
     if join.args.get("on") is not None:
         words.append(f"ON {generator.sql(join, 'on')}")
     if join.args.get("using"):
@@ -269,6 +279,7 @@ class SqlExtGenerator(SparkGenerator):
         Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
         FrameSpec: _frame_sql,
         HintCall: hint_call_sql,
+        AsofJoinClause: _last_join_sql,
         LastJoinClause: _last_join_sql,
         PeriodComparison: period_comparison_sql,
         PeriodOperand: period_operand_sql,

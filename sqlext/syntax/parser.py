@@ -234,8 +234,8 @@ ExtensionNode = (
 
 
 def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
-    """LAST JOINs, window definitions and calls that Spark could not run (in OpenMLDB mode all of them), calls of
-    functions that only the window table has, period predicates, operations over periods, and EMIT AFTER."""
+    """LAST and ASOF JOINs, window definitions and calls that Spark could not run (in OpenMLDB mode all of them), calls
+    of functions that only the window table has, period predicates, operations over periods, and EMIT AFTER."""
     kinds = (exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand, PeriodTable, EmitClause)
     found: Iterator[Any] = tree.find_all(*kinds)
     for node in found:
@@ -259,7 +259,7 @@ def extension_name(node: ExtensionNode) -> str:
         return f"{node.args['word']}()"
     if isinstance(node, EmitClause):
         return "EMIT AFTER"
-    return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a sqlext window"
+    return node.title if isinstance(node, LastJoinClause) else "a sqlext window"
 
 
 def is_extension_window(window: exp.Window) -> bool:
@@ -286,6 +286,8 @@ def _blank_comments(text: str, tokens: list[Token]) -> str:
     return "".join(parts)
 
 
+#: What follows a word that is ours unless it is an alias.
+_AFTER = {"LAST": ("JOIN",), "ASOF": ("JOIN", "LEFT", "INNER", "RIGHT", "FULL")}
 #: Words that are ours if they stand beside each other.
 _TOGETHER = (
     *(("EMIT", "AFTER"), ("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME")),
@@ -297,7 +299,7 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
     """Whether a text that does not parse was meant for us, judged by its words."""
     words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens] + ["", ""]
     for at, (word, after) in enumerate(pairwise(words)):
-        if ((word, after) == ("LAST", "JOIN") and words[at - 1] != "AS") or (word, after) in _TOGETHER:
+        if (after in _AFTER.get(word, ()) and words[at - 1] != "AS") or (word, after) in _TOGETHER:
             return True
         if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
             return True

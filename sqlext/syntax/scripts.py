@@ -199,7 +199,7 @@ def _without_config(statement: list[Token]) -> list[Token]:
 
 _EXECUTE = re.compile(r"\s*EXECUTE\s+IMMEDIATE\s+", re.IGNORECASE)
 _TEXT = re.compile(r"[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
-_WHAT = "a sqlext window, a LAST JOIN or a period predicate"
+_WHAT = "a sqlext window, LAST JOIN, ASOF JOIN or a period predicate"
 
 
 def pipe_error(pipe: Token, sql: str) -> ParseError:

@@ -86,6 +86,9 @@ def test_functions_do_what_methods_do() -> None:
     given |= {"by_name": True}
     assert fx.window_union(a, "b", **given).to_sql() == a.window_union(b, **given).to_sql()
     assert fx.last_join("a", b, on="k").to_sql() == a.last_join("b", on=["k"]).to_sql()
+    assert fx.last_join("a", b, on="k", order_by=None).to_sql() == fx.last_join("a", b, on="k").to_sql()
+    matched = a.asof_join("b", ["a.t >= b.t"], ["k"], "left")
+    assert fx.asof_join("a", b, "a.t >= b.t", "k", "left").to_sql() == matched.to_sql()
     assert fx.interval_join(a, "b", on="k", how="anti").to_sql() == a.interval_join(b, on="k", how="anti").to_sql()
     merged = a.multiway_join(b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True)
     assert fx.multiway_join("a", b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True).to_sql() == merged.to_sql()

@@ -125,7 +125,7 @@ WINDOWS: Sequence[Twin] = (
     lambda table: table("views").select(fx.count().over(fx.window("user_id", "ts").union("orders").rows(-5, 0))),
 )
 
-LAST_JOIN: Sequence[Twin] = (
+LAST_JOIN: Twins = (
     lambda table: (
         views(table)
         .last_join(orders(table), on=["user_id", "o.ts <= v.ts"], order_by="o.ts")
@@ -140,6 +140,26 @@ LAST_JOIN: Sequence[Twin] = (
         )
         .select("v.item", "v.ts", "o.price")
     ),
+    lambda table: (
+        views(table).asof_join(orders(table), match="v.ts >= o.ts", on="user_id").select("v.user_id", "v.ts", "o.price")
+    ),
+    lambda table: (
+        views(table)
+        .asof_join(
+            orders(table),
+            match=["v.ts >= o.ts", "v.ts <= o.ts + INTERVAL 1 HOUR"],
+            on=["user_id", "o.price > 10"],
+            how="left",
+        )
+        .select("v.user_id", "v.ts", "o.price")
+    ),
+    lambda table: views(table).asof_join(orders(table), "v.ts >= o.ts", "user_id").select("v.ts", "o.price"),
+    lambda table: (
+        views(table)
+        .asof_join(orders(table), "o.ts BETWEEN v.ts - INTERVAL 1 DAY AND v.ts", "user_id")
+        .select("v.ts", "o.price")
+    ),
+    None,  # USING merges columns, which builders keep apart
     lambda table: (
         views(table)
         .last_join(of(table, "orders", "newest"), on=["user_id", "newest.ts <= v.ts"], order_by="newest.ts")
@@ -169,7 +189,10 @@ LAST_JOIN: Sequence[Twin] = (
         .window_union("orders", partition_by="v.user_id", order_by="v.ts", rows_range=("1h", "current row"))
         .select("v.user_id", "v.ts", spent=fx.sum("v.price"), with_order=fx.count("o.price"))
     ),
-    lambda table: views(table).last_join(orders(table), on="user_id", order_by="o.price").select("v.ts", "o.price"),
+    lambda table: views(table).last_join(orders(table), on="user_id", order_by="v.ts").select("v.ts", "o.price"),
+    lambda table: (
+        views(table).asof_join(orders(table), ["v.ts >= o.ts", "v.price > o.price"]).select("v.ts", "o.price")
+    ),
 )
 
 V, W = fx.period("v.ts", "v.te"), fx.period("o.since", "o.until")
@@ -422,7 +445,8 @@ PREDICATES: Sequence[Twin] = (
             shown=fx.expr(
                 "count_if({})",
                 fx.overlaps(
-                    fx.period("v.ts::date", "v.ts::date", closed=True), ("DATE '2024-01-01'", "DATE '2025-01-01'")
+                    fx.period("CAST(v.ts AS DATE)", "CAST(v.ts AS DATE)", closed=True),
+                    ("DATE '2024-01-01'", "DATE '2025-01-01'"),
                 ),
             ),
             soon=fx.expr("count_if({})", fx.before(minute("v"), minute("o"), delta=timedelta(minutes=5))),

@@ -566,23 +566,30 @@ class Generator:
                     key = f"{time} * 1000000 + {b}.{right.uniq}"
         elif orders and rng.random() < 0.85:
             key = rng.choice(orders).at(b)
+        bound, forward = None, False  # of an ASOF JOIN
         if orders and rng.random() < 0.7:
             # most ask for the state at a time: a bound on what the rows are ordered by
             c = next((c for c in orders if c.at(b) == key and rng.random() < 0.7), rng.choice(orders))
             before = [x for x in mine if x[1].role == "time" and x[1].dtype == c.dtype]
             if before:
                 alias, col = rng.choice(before)
-                terms.append(same(f"{c.at(b)} {rng.choice(['<', '<=', '<=', '>', '>='])} {col.at(alias)}"))
-        if rng.random() < 0.35 or not terms:
+                operator = rng.choice(["<", "<=", "<=", ">", ">="])
+                term = same(f"{c.at(b)} {operator} {col.at(alias)}")
+                if c.at(b) == key and rng.random() < 0.4:
+                    bound, forward = term, operator[0] == ">"
+                else:
+                    terms.append(term)
+        if rng.random() < 0.35 or not (terms or bound):
             terms.append(self.scalars.residual(mine, theirs))
         if rng.random() < 0.1:
             rel, alias = rng.choice(aliases)
             period = self.relates(rel, alias, right, b)
             terms += [period] if period is not None else []
         rng.shuffle(terms)
-        on = join([t.both("({})") if " OR " in t.ours else t for t in terms], " AND ")
+        terms = [t.both("({})") if " OR " in t.ours else t for t in terms]
+        on = join(terms if bound is None else [*terms, bound], " AND ")
         if key:
-            direction = rng.choice(["", "", " ASC", " DESC"])
+            direction = rng.choice(["", "", " ASC", " DESC"]) if bound is None else " DESC" if forward else ""
         # NULL keys lose, and if there is no order key that tells rows of equal uniq-less keys apart, uniq does
         rank = f"{key} {'ASC' if direction == ' DESC' else 'DESC'} NULLS LAST" if key else ""
         if not right.ordered:
@@ -598,6 +605,9 @@ class Generator:
             f"FROM {inner} _q LEFT JOIN {named.duck} ON {on.duck}"
         )
         duck = f"(SELECT {names}, {b} FROM ({ranked}) WHERE _rank = 1)"
+        if bound is not None:
+            rest = f" ON {join(terms, ' AND ').ours}" if terms else ""
+            return Text(f"{source.ours} ASOF LEFT JOIN {named.ours} MATCH_CONDITION ({bound.ours}){rest}", duck)
         return Text(f"{source.ours} LAST JOIN {named.ours}{by} ON {on.ours}", duck)
 
     def make_interval(self, depth: int) -> Rel:

@@ -206,12 +206,14 @@ COMMANDS: dict[str, Sequence[str]] = {
 }  # fmt: skip
 
 #: Statements for `sqlext run`, with Spark.
+NEAR = "PERIOD(t.id, t.id + 1) OVERLAPS PERIOD(u.id, u.id + 1)"
 STATEMENTS: dict[str, str] = {
     "wrong-type": f"SELECT sum(price) OVER w, map(1, 2) + 1 FROM t WINDOW w AS ({W})",
     "spark-refused": "SELECT * FROM t TABLESAMPLE (300 PERCENT)",
     "overflow": f"SELECT sum(9223372036854775807 - id) OVER w FROM t WINDOW w AS ({W})",
     "division-by-zero": "SELECT 1 / (user_id - user_id) FROM t",
     "invalid-value": "SELECT CAST(item AS int) FROM t",
+    "left-to-spark": f"SET sqlext.fallback=fail; SELECT t.id FROM t JOIN t AS u ON ({NEAR}) IS NOT FALSE",
     "setting-changes-meaning": f"SET spark.sql.timestampType=TIMESTAMP_NTZ; SELECT sum(price) OVER ({W}) FROM t",
 }
 

@@ -109,9 +109,14 @@ def test_two_windows_names_the_first() -> None:
     assert error.notes == ("the expression already uses the window of sum(v) OVER w1",)
 
 
-def test_last_as_an_alias_before_join_is_told() -> None:
-    error = refusal("SELECT * FROM a last JOIN u ON last.k = u.k")
-    assert error.notes == ("LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u",)
+@pytest.mark.parametrize(
+    "sql", ["SELECT 1 FROM a {0} JOIN u ON {0}.k = u.k", "SELECT {0}.v FROM a {0} JOIN u ON a.v > u.v"]
+)
+@pytest.mark.parametrize("word", ["last", "asof"])
+def test_an_alias_before_join_that_is_ours_is_told(word: str, sql: str) -> None:
+    error = refusal(sql.format(word))
+    name = word.upper()
+    assert error.notes == (f"{name} directly before JOIN is {name} JOIN; for an alias write FROM t AS {word} JOIN u",)
 
 
 def test_several_statements_are_refused_with_extension_syntax() -> None:

@@ -17,7 +17,7 @@ from .corpus import Source
 
 #: Without one of these no statement is ours: asked independently of the parser.
 _OURS = re.compile(
-    r"\bLAST\b|ROWS_RANGE|MAXSIZE|INSTANCE_NOT_IN_WINDOW|CURRENT_ROW|CURRENT_TIME|\bOPEN\b|\bUNION\b|UMJOIN|SWEEP|PARTITIONER|"
+    r"\bLAST\b|\bASOF\b|ROWS_RANGE|MAXSIZE|INSTANCE_NOT_IN_WINDOW|CURRENT_ROW|CURRENT_TIME|\bOPEN\b|\bUNION\b|UMJOIN|SWEEP|PARTITIONER|"
     r"\d(ms|s|m|h|d|w)\b|\bPERIOD|\b(NORMALIZE|GAPS|CONCURRENT)\b|ALLEN|ISEQL|DEPLOY|EXPLAIN\s+ANALYZE|"
     + "|".join(rf"\b{name}\b" for function in FUNCTIONS.values() for name in (function.name, *function.aliases))
     + "|"

@@ -143,6 +143,7 @@ def test_long_ordinary_texts_are_not_read(monkeypatch: pytest.MonkeyPatch, sql: 
     [
         "SELECT sum(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 10s PRECEDING AND CURRENT ROW) FROM t",
         "SELECT a FROM t last  JOIN u ON t.k = u.k",
+        "SELECT a FROM t ASOF LEFT JOIN u ON t.ts >= u.ts",
         "SELECT 'a\\' LAST JOIN ' FROM t LAST JOIN u ON t.k = u.k",
         "SELECT /* ' */ sum(v) OVER (/* a */ UNION u PARTITION BY k ORDER BY ts) /* ' */ FROM t",
         "SELECT (a, b) LEFT/**/OVERLAP (c, d)",
@@ -190,6 +191,7 @@ def test_deep_ordinary_statements_pass(sql: str) -> None:
         f"SELECT {'abs(' * 100}v{')' * 100}, {WINDOW.format(1)} AS x FROM t",
         f"SELECT {WINDOW.format(1)} AS x FROM {'(SELECT * FROM ' * 100}t{')' * 100}",
         "SELECT t.a FROM t " + " ".join(f"LAST JOIN r1 q{i} ON t.k = q{i}.a" for i in range(300)),
+        "SELECT t.a FROM t " + " ".join(f"ASOF JOIN r1 q{i} ON t.k >= q{i}.a" for i in range(300)),
     ],
     ids=lambda sql: sql[:40],
 )

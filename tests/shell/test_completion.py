@@ -37,6 +37,7 @@ def offered(completer: ShellCompleter, typed: str) -> list[str]:
         ("SELECT v.t| FROM views v JOIN orders o", ["ts"]),
         ("SELECT o.| FROM views v, orders AS o", ["user_id", "amount"]),
         ("SELECT orders.| FROM views LAST JOIN orders ORDER BY orders.ts", ["user_id", "amount"]),
+        ("SELECT orders.| FROM views ASOF JOIN orders MATCH_CONDITION (ts", ["user_id", "amount"]),
         ("SELECT x FROM views WINDOW w AS (UNION orders PARTITION BY am|", ["amount"]),
         ("SELECT * FROM views WHERE `un|", ["`unit price`"]),
         ("WITH f AS (SELECT ts, 1 AS one FROM views) SELECT f.| FROM f", ["ts", "one"]),

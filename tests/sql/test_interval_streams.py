@@ -74,6 +74,8 @@ STATEMENTS = {
     "band": f"{BOTH.replace('SELECT', 'SELECT /*+ SWEEP */')} {ON.replace('{1}', 'LEFT')} a.k = b.k AND {BAND}",
     "residual": f"{BOTH} {ON.replace('{1}', '')} a.k = b.k AND {OVERLAP} AND a.v + b.v > 1 AND a.v < b.v",
     "left table": f"{BOTH} FROM a{{0}} a LEFT JOIN b_t b ON a.k = b.k AND {OVERLAP}",
+    "plain band": f"{BOTH} {ON.replace('{1}', '')} a.k = b.k AND {BAND} AND a.v < b.v",
+    "plain overlap": f"{BOTH} {ON.replace('{1}', '')} a.k = b.k AND a.ts < b.te AND b.ts < a.te",
 }
 MORE = {
     "inner": f"{BOTH} {ON.replace('{1}', '')} a.k = b.k AND {OVERLAP}",
@@ -114,6 +116,7 @@ MORE = {
 @pytest.mark.parametrize("name", [*STATEMENTS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
 def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name: str) -> None:
     sql = {**STATEMENTS, **MORE}[name]
+    assert "IntervalStreamExec" in session.plan(sql.format("")).extensions
     found = streamed(session.sql(sql.format("")), tmp_path)
     assert found
     assert found == sorted_rows(session.sql(sql.format("_t")))

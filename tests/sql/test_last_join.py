@@ -47,8 +47,11 @@ def oracle(spark: SparkSession) -> Iterator[Callable[[str], Rows]]:
 
 def last(left: str, right: str, on: str, order: str = "", right_id: str = "b_id") -> str:
     """DuckDB's text for ``left LAST JOIN right ORDER BY order ON on``, `left` being rows that a_id tells apart."""
-    key, _, direction = order.partition(" DESC") if order.endswith(" DESC") else (order, "", "ASC")
-    keys = [f"{key} {'DESC' if direction else 'ASC'} NULLS LAST"] if order else []
+    items = [item.split() for item in order.split(", ")] if order else []
+    keys = [
+        f"{' '.join(item)} DESC NULLS LAST" if item[-1] != "DESC" else f"{' '.join(item[:-1])} ASC NULLS LAST"
+        for item in items
+    ]
     ranks = ", ".join([*keys, f"{right_id} DESC"])
     condition = re.sub(r"<=>", "IS NOT DISTINCT FROM", on)
     ranked = f"SELECT *, row_number() OVER (PARTITION BY a_id ORDER BY {ranks}) AS rank FROM {left} LEFT JOIN {right}"
@@ -102,6 +105,12 @@ CONDITIONS = [
     ("TRUE", "b_ts"),
     ("a_k = 2", ""),
     ("a_k = b_k AND NULL", "b_ts"),
+    ("a_k = b_k", "b_ts, b_v"),
+    ("a_k = b_k AND b_ts <= a_ts", "b_ts DESC, b_m, b_s DESC"),
+    ("a_k = b_k AND b_d <= a_d", "b_d"),
+    ("a_k = b_k AND b_s > a_s", "b_s, b_dt DESC, b_o"),
+    ("a_k = b_k AND b_dt >= a_dt AND b_m < a_m", "b_dt DESC"),
+    ("a_k2 = b_k2", "b_y, b_f DESC"),
 ]
 
 

@@ -37,6 +37,14 @@ STATEMENTS = {
         "LAST JOIN b_t b ORDER BY b.ts ON a.k = b.k AND b.ts <= a.ts "
         "WINDOW w AS (PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)"
     ),
+    "ASOF": (
+        "SELECT a.k, a.ts, b.v, c.s FROM a{0} a ASOF JOIN b_t b MATCH_CONDITION (a.ts >= b.ts) ON a.k = b.k "
+        "ASOF LEFT JOIN c_t c ON a.k = c.k AND a.ts < c.ts AND a.ts + INTERVAL 4 SECONDS >= c.ts"
+    ),
+    "ASOF below a window": (
+        "SELECT a.k, a.ts, sum(b.v) OVER w AS s FROM a{0} a ASOF JOIN b_t b ON a.k = b.k AND a.ts >= b.ts "
+        "WINDOW w AS (PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)"
+    ),
 }
 
 
@@ -55,3 +63,11 @@ def test_a_condition_that_only_spark_evaluates_is_refused(session: Session) -> N
         session.sql(sql)
     assert caught.value.span is not None
     assert sql[caught.value.span.start : caught.value.span.end] == "a.v + b.v > 1"
+
+
+def test_an_error_of_an_asof_join_says_so(session: Session) -> None:
+    with pytest.raises(UnsupportedError, match="the right side of an ASOF JOIN is the stream"):
+        session.sql("SELECT b_t.ts, a.v FROM b_t ASOF JOIN a MATCH_CONDITION (b_t.ts >= a.ts) ON a.k = b_t.k")
+    sql = "SELECT a.ts, b.v FROM a ASOF JOIN b_t b MATCH_CONDITION (a.ts >= b.ts) ON a.k = b.k AND a.v + b.v > 1"
+    with pytest.raises(UnsupportedError, match="not in an ASOF JOIN of a stream"):
+        session.sql(sql)

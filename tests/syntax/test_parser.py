@@ -10,6 +10,7 @@ from sqlext.syntax.parser import parse
 from sqlext.syntax.spans import span_of
 
 OURS = "SELECT sum(v) OVER (UNION u PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW) FROM t"
+ASOF = "SELECT * FROM a ASOF JOIN b MATCH_CONDITION (a.t >= b.t) ON a.k = b.k"
 LAST = "SELECT t.v, u.v FROM t LAST JOIN u ORDER BY u.ts ON t.k = u.k"
 SPARKS = "SELECT sum(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) FROM t"
 
@@ -45,7 +46,15 @@ SPARKS = "SELECT sum(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDIN
         ("", "spark", False),
         ("SELECT 1; SELECT 2", "spark", False),
         ("SELECT 'ROWS_RANGE BETWEEN 1 PRECEDING AND' FROM FROM", "spark", False),
-        ("SELECT * FROM a ASOF JOIN b MATCH_CONDITION (a.t >= b.t) ON a.k = b.k garbage ( garbage", "spark", False),
+        (ASOF, "query", True),
+        (f"INSERT INTO x {ASOF}", "wrapped", True),
+        ("SELECT asof.k, match_condition FROM t AS asof JOIN u ON asof.k = u.k", "query", False),
+        ("SELECT * FROM t AS asof LEFT JOIN u ON asof.k = u.k", "query", False),
+        ("SELECT * FROM t `asof` JOIN u `match_condition` ON asof.k = match_condition.k", "query", False),
+        ("SELECT * FROM asof JOIN match_condition ON asof.k = match_condition.k", "query", False),
+        ("SELECT asof, match_condition(asof) FROM t WHERE asof > 1", "query", False),
+        ("SELECT * FROM t AS asof JOIN u garbage ( garbage", "spark", False),
+        ("SELECT * FROM a JOIN u match_condition garbage ( garbage", "spark", False),
     ],
 )
 def test_kinds(sql: str, kind: str, extension: bool) -> None:

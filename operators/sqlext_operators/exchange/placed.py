@@ -77,7 +77,7 @@ class PlacedRows:
 
     def _teams(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
         teams = np.empty(len(hashes), np.int32)
-        find_teams(hashes, self._shift, self._crowded, self._keys, len(self.placement.slots), teams)
+        find_teams(hashes, self._crowded, self._keys, teams)
         return teams
 
     def _reached(self, times: Int64s) -> tuple[Int64s, Int64s]:
@@ -90,10 +90,6 @@ class PlacedRows:
         return low, high
 
     @cached_property
-    def _shift(self) -> int:
-        return 65 - len(self.placement.slots).bit_length()
-
-    @cached_property
     def _keys(self) -> npt.NDArray[np.uint64]:
         return np.array([place.key for place in self.placement.keys], np.uint64)
 
@@ -101,7 +97,7 @@ class PlacedRows:
     def _crowded(self) -> npt.NDArray[np.bool_]:
         crowded = np.zeros(len(self.placement.slots), np.bool_)
         for place in self.placement.keys:
-            crowded[place.key >> self._shift] = True
+            crowded[(place.key >> 32) * len(crowded) >> 32] = True
         return crowded
 
     @cached_property

@@ -39,12 +39,13 @@ class KeyPlace:
 class Placement:
     """Where the rows of all keys may be.
 
-    `slots` are the teams of the hash slots, a power of two of them: the slot of a hash are its highest log2(len(slots))
-    bits. `keys` have places of their own instead, ascending by key. A team without cuts: a row that owns its result is
-    in one member, by a hash of the row, and a copied row is in every member. With cuts and a reach of (back, ahead), a
-    copied row of time t is in the pieces from #{c in cuts: c <= t - ahead} to #{c in cuts: c <= t + back}.
+    `slots` are the teams of the hash slots: the slot of a hash is its upper half * len(slots) >> 32, as the partition
+    of a key is by its hash alone. `keys` have places of their own instead, ascending by key. A team without cuts: a row
+    that owns its result is in one member, by a hash of the row, and a copied row is in every member. With cuts and a
+    reach of (back, ahead), a copied row of time t is in the pieces from #{c in cuts: c <= t - ahead} to
+    #{c in cuts: c <= t + back}.
 
-    Raises ValueError for other numbers of slots, for keys that do not ascend, and for teams that are not different
+    Raises ValueError without slots, for keys that do not ascend, and for teams that are not different
     partitions from 0 up to `partitions`.
     """
 
@@ -55,8 +56,8 @@ class Placement:
     def __post_init__(self) -> None:
         if self.partitions < 1:
             raise ValueError("a placement has at least one partition")
-        if len(self.slots).bit_count() != 1:
-            raise ValueError(f"the number of hash slots is a power of two, not {len(self.slots)}")
+        if not self.slots:
+            raise ValueError("a placement has at least one hash slot")
         if any(first.key >= second.key for first, second in itertools.pairwise(self.keys)):
             raise ValueError("the keys of a placement ascend")
         for team in {*self.slots, *(place.team for place in self.keys)}:

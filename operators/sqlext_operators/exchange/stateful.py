@@ -49,6 +49,7 @@ class Figures:
 
     rows_in, late_rows, timeless_rows, rows_out   rows read (not those of operators below), rows below the watermark,
                                                   rows without a time; rows given out
+    copied_rows                                   copies that came for rows of keys with several places
     state_rows, state_bytes, state_chunks         what is kept after the call
     read_bytes, written_bytes, found_chunks       from and to the state store; chunks that were at hand
     state_ms, operator_ms                         milliseconds for the state store, and for all the rest
@@ -58,6 +59,7 @@ class Figures:
     late_rows: int = 0
     timeless_rows: int = 0
     rows_out: int = 0
+    copied_rows: int = 0
     state_rows: int = 0
     state_bytes: int = 0
     state_chunks: int = 0
@@ -227,7 +229,7 @@ class StatefulOperator:
         # Spark says 0 before there is a watermark
         watermark = watermark_ms * self._spec.ticks_per_ms - self._spec.delay if watermark_ms > 0 else None
         new = sorted((decode_block(row.pid, row.tag, row.block) for row in rows), key=lambda block: block.seq)
-        placed = _placement_of(new, placement)
+        placed = _placement_of(new, placement, counts=self._spec.counted is not None)
         blocks = []
         for batch in self._operator.step(store, new, watermark, progress):
             progress.results += batch.num_rows
@@ -242,6 +244,7 @@ class StatefulOperator:
         self._save(store, timer, placement if placed is None else placed)
         state_seconds += time.perf_counter() - saving + store.seconds
         figures = _figures(progress, store, self._operator.rows(store))
+        figures.copied_rows = sum(int((~owned_rows(block.batch)).sum()) for block in new if placed)
         figures.state_ms = round(1000 * state_seconds)
         figures.operator_ms = round(1000 * (time.perf_counter() - started)) - figures.state_ms
         yield _ResultRow(figures, blocks[0] if blocks else None, self._report(pid, store, new, placed))
@@ -321,10 +324,19 @@ def _digest(meta: Sequence[object], index: bytes) -> bytes:
     return name_of(json.dumps(list(map(str, meta))).encode() + index).encode()
 
 
-def _placement_of(new: Sequence[Block], before: int) -> int | None:
+def _placement_of(new: Sequence[Block], before: int, *, counts: bool) -> int | None:
     """The number of the placement that the new rows were routed by; None without any, or on streams that have none.
-    `before` is the number of the last one that the bucket has seen."""
+    `before` is the number of the last one that the bucket has seen; the spec `counts` keys if these may move."""
     numbers = {block.placed for block in new if block.placed is not None}
+    if not numbers and before and new:
+        if counts:
+            raise _lost(0, before)
+        raise TaskError(
+            "sqlext.exchange.partitioner = auto has given keys of the checkpoint other places, and now each key is in "
+            "the bucket of its hash",
+            "set sqlext.exchange.partitioner to auto to go on with it, or start with a new checkpoint location",
+            condition="checkpoint-mismatch",
+        )
     if not numbers:
         return None
     if len(numbers) > 1:
@@ -335,12 +347,16 @@ def _placement_of(new: Sequence[Block], before: int) -> int | None:
         )
     placed = numbers.pop()
     if placed < before:
-        raise TaskError(
-            f"the keys of the stream have places of number {placed}, and its state has those of number {before}",
-            "the folder 'sqlext' in the query's checkpoint was lost: start the query with a new checkpoint location",
-            condition="stream-state-damaged",
-        )
+        raise _lost(placed, before)
     return placed
+
+
+def _lost(placed: int, before: int) -> TaskError:
+    return TaskError(
+        f"the keys of the stream have places of number {placed}, and its state has those of number {before}",
+        "the folder 'sqlext' in the query's checkpoint was lost: start the query with a new checkpoint location",
+        condition="stream-state-damaged",
+    )
 
 
 def _figures(progress: Progress, store: ChunkStore, rows: int) -> Figures:

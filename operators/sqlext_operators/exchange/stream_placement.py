@@ -24,10 +24,13 @@ from sqlext_operators.columns.times import shown
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY, PlacedRows, owned_rows
 from sqlext_operators.exchange.placement import KeyPlace, Placement
-from sqlext_operators.exchange.scatter import Routes, ScatterSpec, copies_at_once, scatter
+from sqlext_operators.exchange.scatter import Routes, ScatterSpec, copies_at_once, matchable_routes, scatter
 
 #: Keys that a bucket tells of, those with the most rows, and the least share of its rows that such a key has.
 MOST_KEYS, LEAST_SHARE = 16, 1 / 64
+#: Rows of a bucket and micro-batch whose keys are looked at; a key's rows are estimated from these if there are more.
+#: All of a million rows took 200 to 390 ns a row, a sample of them 3 ns.
+MOST_COUNTED = 16_384
 #: The longest text of a key, in characters.
 _SHOWN = 40
 #: Before all times.
@@ -80,31 +83,43 @@ class CountedInputs:
     owned: int = 0
 
     def of(self, blocks: Sequence[Block]) -> tuple[tuple[int, ...], tuple[CountedKey, ...]]:
-        """New rows of each input that are no copies, and of its keys with the most of them, the owned input first."""
+        """New rows of each input that are no copies, and of its keys with the most of them, the owned input first. Rows
+        of keys are estimated if there are many (`MOST_COUNTED`)."""
         inputs = len(self.keys)
+        rows = np.zeros(inputs, np.int64)
+        own = [np.flatnonzero(owned_rows(block.batch)) for block in blocks]
+        step = -(-sum(map(len, own)) // MOST_COUNTED)
         tags, hashes, batches = [], [], []
-        for block in blocks:
-            own = np.flatnonzero(owned_rows(block.batch))
-            if len(own):
-                columns = [block.batch.column(name).take(pa.array(own)) for name in self.keys[block.tag]]
-                hashes.append(hash_keys(columns) if columns else np.zeros(len(own), np.uint64))
-                tags.append(np.full(len(own), self._place(block.tag)))
+        for block, places in zip(blocks, own, strict=True):
+            if len(places):
+                place = self._place(block.tag)
+                rows[place] += len(places)
+                taken = places if step == 1 else _sampled(places, step)
+                columns = [block.batch.column(name).take(pa.array(taken)) for name in self.keys[block.tag]]
+                hashes.append(hash_keys(columns) if columns else np.zeros(len(taken), np.uint64))
+                tags.append(np.full(len(taken), place))
                 batches.append(columns)
         if not hashes:
             return (0,) * inputs, ()
         every, tag = np.concatenate(hashes), np.concatenate(tags)
         distinct, first, code = np.unique(every, return_index=True, return_inverse=True)
-        counts = np.bincount(code * inputs + tag, minlength=len(distinct) * inputs).reshape(-1, inputs)
+        counts = step * np.bincount(code * inputs + tag, minlength=len(distinct) * inputs).reshape(-1, inputs)
         starts = np.cumsum([0, *map(len, hashes)])
-        rows = counts.sum(axis=1)
-        most = np.argsort(-rows, kind="stable")[:MOST_KEYS]
-        most = most[rows[most] >= LEAST_SHARE * len(every)]
+        by_key = counts.sum(axis=1)
+        most = np.argsort(-by_key, kind="stable")[:MOST_KEYS]
+        most = most[by_key[most] >= LEAST_SHARE * rows.sum()]
         counted = (CountedKey(int(distinct[n]), _name(batches, starts, int(first[n])), _ints(counts[n])) for n in most)
-        return _ints(np.bincount(tag, minlength=inputs)), tuple(counted)
+        return _ints(rows), tuple(counted)
 
     def _place(self, tag: int) -> int:
         """The place of an input in the counts."""
         return 0 if tag == self.owned else tag + (tag < self.owned)
+
+
+def _sampled(places: npt.NDArray[np.int64], step: int) -> npt.NDArray[np.int64]:
+    """One of `step` rows on average, the same whenever the rows are the same. Rows at equal distances would not do:
+    keys may come in turn."""
+    return places[np.random.default_rng(0).integers(0, len(places), -(-len(places) // step))]
 
 
 def _name(batches: Sequence[Sequence[pa.Array]], starts: npt.NDArray[np.int64], row: int) -> str:
@@ -178,7 +193,7 @@ class StreamRouter:
 
     Rows that are needed elsewhere (`copied`) go to all members of their key's teams, with the column `placed.COPY`;
     others to their owner, without that column. For joins, `null_safe` says which keys match NULL: rows that match
-    nothing are not copied. Without it all rows are.
+    nothing are not copied, and with `drops` go nowhere. Without it all rows are copied.
     """
 
     keys: tuple[str, ...]
@@ -186,14 +201,18 @@ class StreamRouter:
     where: StreamPlacement
     copied: bool
     null_safe: tuple[bool, ...] | None = None
+    drops: bool = False
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
         """Routes of the batch's rows. Raises ValueError if there are fewer partitions than the placement has."""
         self._rows[0].check(partitions)
         hashes = row_hashes(batch, self.keys)
         owners = self._owners(hashes, batch)
+        without = None
+        if self.null_safe is not None:
+            without = null_keys([batch.column(name) for name in self.keys], self.null_safe)
         if not self.copied:
-            return Routes(owners)
+            return matchable_routes(owners, without if self.drops else None, partitions, keep=False)
         most = copies_at_once(batch)
         found = [rows.copies(hashes, None, most // len(self._rows)) for rows in self._rows]
         done = min((copies.done for copies in found if copies.done is not None), default=None)
@@ -206,11 +225,8 @@ class StreamRouter:
             mask = rows < done
             rows, pids = rows[mask], pids[mask]
         is_copy = pids != owners[rows]
-        without = None
-        if self.null_safe is not None:
-            without = null_keys([batch.column(name) for name in self.keys], self.null_safe)
         if without is not None:
-            mask = ~(is_copy & without[rows])
+            mask = ~without[rows] if self.drops else ~(is_copy & without[rows])
             rows, pids, is_copy = rows[mask], pids[mask], is_copy[mask]
         marks = pa.array(is_copy)
         return Routes(pids, rows, lambda _: {COPY: marks}, done)
@@ -231,13 +247,16 @@ class StreamRouter:
 
 @dataclass(frozen=True)
 class PlacedScatter:
-    """A scatter that places keys as a text says, which comes with each micro-batch; else as its router has it."""
+    """A scatter by `router` that places keys as a text says, which comes with each micro-batch; as `spec` says as long
+    as there is none."""
 
     spec: ScatterSpec
     router: StreamRouter
 
     def scatter(self, text: str | None, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Wire rows of one task."""
-        where = self.router.where if text is None else StreamPlacement.of_text(text)
-        router = replace(self.router, where=where)
-        yield from scatter(replace(self.spec, router=router, placed=where.number), partition, batches)
+        spec = self.spec
+        if text is not None:
+            where = StreamPlacement.of_text(text)
+            spec = replace(spec, router=replace(self.router, where=where), placed=where.number)
+        yield from scatter(spec, partition, batches)

@@ -58,13 +58,16 @@ def group_ranges(group: Int64s, starts: Int64s, low: Int64s, high: Int64s) -> No
 
 
 @jit
-def find_teams(hashes: UInt64s, shift: int, crowded: Bools, keys: UInt64s, slots: int, teams: Int32s) -> None:
-    """teams[i] = the team of row i: the number of its hash slot, or `slots` + the place of its hash in `keys`.
+def find_teams(hashes: UInt64s, crowded: Bools, keys: UInt64s, teams: Int32s) -> None:
+    """teams[i] = the team of row i: the number of its hash slot, or how many slots there are + the place of its hash in
+    `keys`.
 
-    `keys` is ascending; `crowded[s]` says that a key of slot s is among them. A shift of 64 stands for one slot.
+    `keys` is ascending; `crowded`, bool[slots], says of which slots keys are among them. Slots are found as partitions
+    are (`key_hash.partition_ids`): those of n partitions are n slots.
     """
+    slots = len(crowded)
     for i in range(len(hashes)):
-        slot = np.int64(hashes[i] >> np.uint64(shift)) if shift < 64 else 0
+        slot = np.int64(((hashes[i] >> np.uint64(32)) * np.uint64(slots)) >> np.uint64(32))
         teams[i] = slot
         if crowded[slot]:
             at = np.searchsorted(keys, hashes[i])

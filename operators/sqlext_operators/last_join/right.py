@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.arrays import Int64s, UInt8s
-from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.codes import order_codes
 from sqlext_operators.columns.compact import plain_column
-from sqlext_operators.columns.keys import validity, value_codes
+from sqlext_operators.columns.keys import LeftCodes, validity, value_codes
 from sqlext_operators.kernels.lookups import group_ranges
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
 from sqlext_operators.last_join.kernels import (
@@ -46,9 +46,10 @@ class SortedRight:
 
     def __init__(self, spec: RightSide, rows: pa.RecordBatch, group: Int64s, groups: int) -> None:
         self.payload = rows.select(list(spec.payload))
-        self._descending = spec.descending
-        self._sort(group, groups, rows.column(spec.order) if spec.order is not None else None)
-        searched = [item for item in spec.comparisons if item.right == spec.order and item.operator in _SEARCHED]
+        self._descending = spec.descending[:1] == (True,)
+        self._left_codes: LeftCodes = order_codes
+        self._sort(group, groups, [plain_column(rows.column(name)) for name in spec.order], spec.descending)
+        searched = [item for item in spec.comparisons if (item.right,) == spec.order[:1] and item.operator in _SEARCHED]
         scanned = [item for item in spec.comparisons if item not in searched]
         self._searched = tuple(searched)
         self._scan = _Scan(scanned, rows, self._rows) if scanned else None
@@ -61,8 +62,8 @@ class SortedRight:
         if self._searched and self._nulls is not None:
             skip_nulls(group, self._nulls, low)
         for item in self._searched:
-            column = left.column(item.left)
-            value = order_values(column)
+            column = plain_column(left.column(item.left))
+            value = np.ascontiguousarray(self._left_codes(column))
             operator = _SEARCHED[item.operator] if self._descending else _OPERATORS[item.operator]
             narrow(self._rank, operator, ~value if self._descending else value, validity(column), low, high)
         places = np.where(high > low, high - 1, -1) if self._scan is None else self._scan.last(left, low, high)
@@ -70,17 +71,25 @@ class SortedRight:
             return places
         return np.where(places >= 0, self._rows[places], -1)
 
-    def _sort(self, group: Int64s, groups: int, order: pa.Array | None) -> None:
-        """Rows by (group, NULL order first, order, input order), without those that match nothing."""
-        rank = np.zeros(len(group), np.int64) if order is None else order_values(order)
-        rank = ~rank if self._descending else rank
+    def _sort(self, group: Int64s, groups: int, keys: Sequence[pa.Array], descending: Sequence[bool]) -> None:
+        """Rows by (group, each key with NULL first, input order), without those that match nothing."""
+        rank = np.zeros(len(group), np.int64)
+        if keys:
+            codes, self._left_codes = value_codes(keys[0])
+            rank = ~codes if descending[0] else np.ascontiguousarray(codes)
         usable = group >= 0
         chosen = None if usable.all() else np.flatnonzero(usable)
+        if len(keys) > 1:
+            later = np.lexsort(
+                [part for key in zip(keys[:0:-1], descending[:0:-1], strict=True) for part in _parts(*key)]
+            )
+            chosen = later[usable[later]]
         self._nulls: Int64s | None = None
-        if order is not None and order.null_count:
-            null = validity(order) == 0
+        if keys and keys[0].null_count:
+            null = validity(keys[0]) == 0
             rank = np.where(null, _LEAST, rank)
-            chosen = np.concatenate([np.flatnonzero(usable & null), np.flatnonzero(usable & ~null)])
+            chosen = np.flatnonzero(usable) if chosen is None else chosen
+            chosen = np.concatenate([chosen[null[chosen]], chosen[~null[chosen]]])
             self._nulls = np.bincount(group[usable & null], minlength=groups).astype(np.int64)
         if chosen is not None:
             group, rank = group[chosen], rank[chosen]
@@ -88,9 +97,15 @@ class SortedRight:
         self._rank = np.empty(len(group), np.int64)
         rows = np.empty(len(group), np.int32)
         group_rows(group, rank, np.arange(groups), self._starts, rows, self._rank)
-        if order is not None:
+        if keys:
             sort_groups(self._starts, self._rank, rows)
         self._rows = rows if chosen is None else chosen[rows]
+
+
+def _parts(key: pa.Array, descending: bool) -> tuple[Int64s, UInt8s]:
+    """A further order key for np.lexsort: its codes, and above them whether it is not NULL."""
+    codes, valid = order_codes(key), _mask(key)
+    return np.where(valid, ~codes if descending else codes, 0), valid
 
 
 class _Scan:

@@ -27,20 +27,20 @@ class RightSide:
 
     See docs/reference/last-join.md, sections 2 to 4. `keys` are paired with the left keys; where `null_safe[i]`, NULL
     keys match each other. A match satisfies all `comparisons` too, and the left row's boolean column `condition` is
-    true. The winner is the match with the largest value of the column `order` (an integer or a timestamp; the smallest
-    if `descending`), one with NULL only if there is no other; among equals, and without `order`, the last one in input
-    order. `payload` names the columns that are passed on.
+    true. The winner is the match with the largest value of the first column of `order` (the smallest where it is
+    `descending`), one with NULL only if there is no other; among equals the next column says, and then, as without any,
+    the last one in input order wins. `payload` names the columns that are passed on.
 
-    Comparisons of the order column other than ``<=>`` and ``<>`` cost a binary search. The others are tested from the
-    best candidate on, with blocks of rows skipped that cannot match: O(log² n) for one such comparison among a key's
-    n rows; several of them can, at worst, be tested on all n.
+    Comparisons of the first order column other than ``<=>`` and ``<>`` cost a binary search. The others are tested from
+    the best candidate on, with blocks of rows skipped that cannot match: O(log² n) for one such comparison among a
+    key's n rows; several of them can, at worst, be tested on all n.
     """
 
     keys: tuple[str, ...]
     null_safe: tuple[bool, ...]
     payload: tuple[str, ...]
-    order: str | None = None
-    descending: bool = False
+    order: tuple[str, ...] = ()
+    descending: tuple[bool, ...] = ()
     comparisons: tuple[JoinComparison, ...] = ()
     condition: str | None = None
 

@@ -8,7 +8,7 @@ from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 #: Longer reaches are cut here, so that adding them to a time cannot overflow.
-_FARTHEST = 1 << 61
+FARTHEST = 1 << 61
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ def window_reach(window: Window) -> WindowReach:
     if frame.unit == "rows":
         before = 0 if frame.start is None else max(-frame.start, 0)
         return WindowReach(0, 0, max(rows, before), frame.start is None, shows)
-    ahead = min(max(frame.end or 0, 0), _FARTHEST)
+    ahead = min(max(frame.end or 0, 0), FARTHEST)
     if frame.start is None:  # the newest `maxsize` rows, or all: of the rows that are old enough for every row to come
-        back = min(max(-(frame.end or 0), 0), _FARTHEST)
+        back = min(max(-(frame.end or 0), 0), FARTHEST)
         return WindowReach(back, ahead, max(rows, frame.maxsize or 0), frame.maxsize is None, shows)
-    return WindowReach(min(max(-frame.start, 0), _FARTHEST), ahead, rows, False, shows)
+    return WindowReach(min(max(-frame.start, 0), FARTHEST), ahead, rows, False, shows)
 
 
 def time_reach(spec: WindowUnionSpec) -> tuple[int, int] | None:

@@ -20,8 +20,10 @@ from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.buckets import bucket_ids
 from sqlext_planner.spark.streams import (
+    ALL_BUCKETS,
     BUCKETS,
     MOST_ROWS,
+    MOST_WORK,
     EventTimes,
     Origin,
     check_settings,
@@ -212,7 +214,7 @@ def run_stream(
         for streaming in (True, False)
     )
     fingerprint = {**identity, "partitions": f"{len(pids)} of {partitions}"}
-    if placed is not None:
+    if placed is not None and not placed.spec.adapts:  # the state may be that of a stream without places
         fingerprint["partitioner"] = placed.spec.partitioner
     if chain.operators:
         fingerprint["delay of its inputs"] = shown(chain.delay)
@@ -241,6 +243,8 @@ def run_stream(
         context.observed[name] = context.building[-1]
     figures = [F.sum(figure).alias(figure) for figure in FIGURES]
     figures += [F.max("rows_in").alias(MOST_ROWS), F.count_if(F.col("rows_in") > 0).alias(BUCKETS)]
+    work = F.col("rows_in") + F.col("copied_rows") + F.col("rows_out")
+    figures += [F.max(work).alias(MOST_WORK), F.max(F.lit(len(pids))).alias(ALL_BUCKETS)]
     seen = rows.observe(name, *figures, *([] if counted is None else [F.collect_list(REPORT).alias(REPORT)]))
     unpack = worker_function(partial(explained, context.places(), unpacked))
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
@@ -273,7 +277,9 @@ def _scattered(
     columns = tuple(shipment.frame.columns) if before is None else before.columns
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
     plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(shipment.frame.columns))))
-    router = placed.routers[shipment.tag] if placed is not None else shipment.router or KeyRouter(shipment.keys)
+    router, number = shipment.router or KeyRouter(shipment.keys), None
+    if placed is not None and not placed.spec.adapts:
+        router, number = placed.routers[shipment.tag], 0
     spec = ScatterSpec(shipment.tag, columns, router, len(pids), context.config.block_bytes, pids)
     reporting = Reporting.of(context, "scatter")
     if before is not None:
@@ -281,7 +287,7 @@ def _scattered(
     elif placed is None or not shipment.frame.isStreaming:
         function = worker_function(reporting.entry(scatter, spec))
     else:
-        found = PlacedScatter(spec, placed.routers[shipment.tag])
+        found = PlacedScatter(replace(spec, placed=number), placed.routers[shipment.tag])
         function = property_function(reporting.entry(found.scatter), placement_property(name))
     return plain.mapInArrow(reporting.function(function), WIRE)
 

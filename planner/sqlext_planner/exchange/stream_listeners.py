@@ -25,7 +25,9 @@ from sqlext_operators.exchange.stateful import REPORT
 from sqlext_operators.exchange.stream_placement import BucketReport, StreamPlacement
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
+from sqlext_planner.exchange.partitioning.adaptive import AdaptiveReplanner
+from sqlext_planner.exchange.partitioning.choice import AUTO
+from sqlext_planner.exchange.partitioning.replanner import STEPS, Replanned, Replanner
 from sqlext_planner.spark.plans import class_name, items_of
 from sqlext_planner.spark.streams import OBSERVED, placement_property
 
@@ -171,6 +173,14 @@ def reports_of(row: Mapping[str, Any]) -> list[BucketReport]:
     return [BucketReport.of_text(text) for text in row.get(REPORT) or () if text is not None]
 
 
+def changes_in(row: Any) -> int | None:
+    """How often keys had got other places in a micro-batch, by what their operator observed (a Row, or None); None if
+    it does not say. A change is made in three steps, each of which has a number."""
+    reports = [] if row is None else reports_of(row.asDict())
+    numbers = [report.placement for report in reports if report.placement is not None]
+    return -(-max(numbers) // STEPS) if numbers else None
+
+
 class PlacementListener(_Silent, StreamingQueryListener):
     """Hears of the queries of a session. `specs` are by the names of operators."""
 
@@ -182,9 +192,10 @@ class PlacementListener(_Silent, StreamingQueryListener):
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Before the first micro-batch: what the checkpoint says."""
         query = RunningQuery(self._spark, str(event.runId))
-        names = [name for name in query.observed() if name in self.specs]
-        if names:
-            self._queries[str(event.runId)] = _PlacedQuery(query, {name: self.specs[name] for name in names})
+        names = [name for name in query.observed() if name.startswith(OBSERVED)]
+        specs = {name: self.specs.get(name) for name in names}
+        if any(specs.values()):
+            self._queries[str(event.runId)] = _PlacedQuery(query, specs)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """After a micro-batch: what its operators report."""
@@ -198,16 +209,27 @@ class PlacementListener(_Silent, StreamingQueryListener):
         self._queries.pop(str(event.runId), None)
 
 
-class _PlacedQuery:
-    """The operators of one query that place their keys, in the order of its plan."""
+def folders_of(specs: Mapping[str, Replanned | None]) -> dict[str, str]:
+    """The folders in the checkpoint for the places of the operators of a query, in the order of its plan, None for one
+    whose keys have none. Those that have a partitioner are counted alone: their fingerprints say that they have one.
+    Those of `auto` may have had none before, so that their number is that among all operators."""
+    named = (name for name, spec in specs.items() if spec is not None and not spec.adapts)
+    folders = {name: f"{_FOLDER}/{number}" for number, name in enumerate(named)}
+    adaptive = ((number, name) for number, (name, spec) in enumerate(specs.items()) if spec is not None and spec.adapts)
+    return folders | {name: f"{_FOLDER}/{AUTO}-{number}" for number, name in adaptive}
 
-    def __init__(self, query: RunningQuery, specs: Mapping[str, Replanned]) -> None:
+
+class _PlacedQuery:
+    """The operators of one query, of which some place their keys."""
+
+    def __init__(self, query: RunningQuery, specs: Mapping[str, Replanned | None]) -> None:
         self._query = query
         self._replanners: dict[str, Replanner] = {}
-        self._folders = {name: f"{_FOLDER}/{number}" for number, name in enumerate(specs)}
-        for name, spec in specs.items():
-            where = self._restored(self._folders[name])
-            self._replanners[name] = Replanner(spec, where)
+        self._folders = folders_of(specs)
+        for name in self._folders:
+            spec, where = specs[name], self._restored(self._folders[name])
+            assert spec is not None
+            self._replanners[name] = AdaptiveReplanner(spec, where) if spec.adapts else Replanner(spec, where)
             if where is not None:
                 query.set_property(placement_property(name), where.to_text())
 

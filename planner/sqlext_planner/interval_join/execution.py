@@ -219,6 +219,8 @@ class IntervalJoinExec(PartitionedExec, NodeExec):
         typed: TypedJoin | None = (
             None if self.strategy == "spark" else TypedJoin.of(self.node, left, right, context.config)
         )
+        if typed is None and self.strategy != "spark":
+            context.left_to_spark("the operators do not compare values of these types as Spark does", self.node.place)
         if typed is None:
             return join_by_spark(self.node, left, right)
         strategy = final_strategy(self, typed, context)

@@ -202,7 +202,7 @@ def owned_side(node: IntervalJoin) -> Side:
     return min(allowed, key=lambda side: (opened_period(node, side) is not None, not node.input_of(side).is_streaming))
 
 
-def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None:
+def interval_placing(node: IntervalJoin, catalog: Catalog | None, config: Config) -> StreamPlacing | None:
     """How the keys of a node over streams have places, as far as the plan knows its event times; None: each in one
     bucket, by its hash.
 
@@ -218,7 +218,7 @@ def interval_placing(node: IntervalJoin, config: Config) -> StreamPlacing | None
         steady = "an open period may be closed at any time, so that a bucket that gets a key later may lack it"
     elif (side := endless_side(node)) is not None:
         steady = endless(side)
-    return stream_placing(Demand(whole=_whole(node)), config, node.partitioner, steady)
+    return stream_placing(Demand(whole=_whole(node)), catalog, config, node.partitioner, steady)
 
 
 def endless(side: Side) -> str:

@@ -95,6 +95,20 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     return None
 
 
+def band_over_streams(node: Join) -> LogicalPlan | None:
+    """An inner join of two streams whose plain inequalities bound the times of both sides as an interval join, with
+    what is to be filtered above; None for any other. The rule leaves these to the planner, who knows what is above."""
+    if node.kind != "inner" or node.condition is None or node.sweep is False:
+        return None
+    if not all(side.is_streaming for side in (node.left, node.right)):
+        return None
+    terms = read_condition(node.condition, node.left, node.right)
+    if not all(terms.alternatives) or not terms.bounds_windows:
+        return None
+    guard(terms)
+    return filtered(terms.residual, _interval_join(node, "inner", terms))
+
+
 def _is_of_hinted_group(node: Join) -> bool:
     """Whether a hint UMJOIN names relations of both sides."""
     if node.umjoin is None or not node.umjoin.wanted:

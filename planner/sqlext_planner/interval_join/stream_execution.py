@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import StreamExec
 from sqlext_planner.exchange.driver import Shipment
 from sqlext_planner.exchange.stream_driver import Chain, StreamInput, identity, run_stream, watermark_error
@@ -16,9 +16,23 @@ from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, OpenPeriodOf, open_period
 from sqlext_planner.interval_join.partitioning import endless, owned_side
-from sqlext_planner.interval_join.streams import KEPT, delays, not_below, retention, time_column, unbounded
+from sqlext_planner.interval_join.rules import band_over_streams
+from sqlext_planner.interval_join.streams import (
+    KEPT,
+    delays,
+    endless_side,
+    not_below,
+    refusal,
+    retention,
+    time_column,
+    unbounded,
+)
+from sqlext_planner.relational.joins import Join
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.relational.streams import stream_spans
+from sqlext_planner.relational.spark_exec import by_spark, filtered_by_spark
+from sqlext_planner.relational.streams import event_times, other_stream_rows, stream_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,11 +53,21 @@ class IntervalStreamExec(StreamExec, IntervalJoinExec):
     """
 
     owner: Side = field(default="left", kw_only=True)
+    #: Whether Spark runs the statement where the operator turns out not to.
+    chosen: bool = field(default=False, compare=False, kw_only=True, repr=False)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
         UnsupportedError for values that the operators do not compare, and for rows that are never decided;
         ConfigurationError if Spark's settings do not suit a stream's state."""
+        try:
+            return self._joined(context)
+        except SqlExtError as error:
+            if self.chosen:
+                error.of_hint = False
+            raise
+
+    def _joined(self, context: ExecutionContext) -> DataFrame:
         from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 
         left, right = (execute_cached(child, context) for child in self.inputs)
@@ -210,10 +234,39 @@ def interval_stream(
         strategy="exchange",
         stream_spans=stream_spans((node.left, node.right)),
         delays=delays(node, (left, right)),
-        why=retention(node, placed=placing is not None),
+        runs="IntervalJoin (slices)",
+        why=retention(node, placed=placing is not None and not placing.adapts),
         placing=placing,
         owner=owned_side(node),
     )
+
+
+def plain_stream_join(
+    node: Join,
+    inputs: tuple[PhysicalPlan, PhysicalPlan],
+    root: LogicalPlan | None,
+    obstacle: Callable[[], str | None],
+    placing: Callable[[IntervalJoin], StreamPlacing | None],
+) -> PhysicalPlan | None:
+    """The plan of a join of two streams in plain SQL whose inequalities bound both times: our operator, or Spark's join
+    with the reason; None for any other join. `root` is the whole plan, `obstacle` what Spark's settings say, `placing`
+    how the keys of our operator have places."""
+    whole = band_over_streams(node)
+    if whole is None:
+        return None
+    join = whole.child if isinstance(whole, Filter) else whole
+    assert isinstance(join, IntervalJoin)
+    sides = (node.left, node.right)
+    reason = other_stream_rows(node, sides, root) or obstacle()
+    is_bounded = all(map(event_times, sides)) and endless_side(join) is None and refusal(join) is None
+    if reason is None and not is_bounded:
+        reason = "the event times of its streams do not bound each other"
+    if reason is not None:
+        why = f"Spark's join of streams; {reason}"
+        return by_spark(lambda left, right: replace(node, left=left, right=right), *inputs, why=why)
+    made = interval_stream(join, *inputs, placing(join))
+    plan = replace(made, chosen=True, why=f"the times of both streams bound each other; {made.why}")
+    return filtered_by_spark(whole.condition, plan) if isinstance(whole, Filter) else plan
 
 
 def _is_comparable(typed: TypedJoin) -> bool:

@@ -16,10 +16,9 @@ from sqlext_planner.exchange.partitioning.loads import SampledInput
 from sqlext_planner.exchange.wire import from_months, is_shippable, months_schema, types_of
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
-from sqlext_planner.expressions.types import ORDER_TYPES, common_type, family
+from sqlext_planner.expressions.types import common_type, family
 from sqlext_planner.last_join.inputs import LastJoinSide, ShippedJoin, TypedMatch, join_by_exchange
-from sqlext_planner.last_join.nodes import LastJoin, LastMatch
-from sqlext_planner.last_join.rules import ResidualTerms
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch, ResidualTerms
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,
@@ -173,14 +172,14 @@ class LastJoinExec(PartitionedExec, NodeExec):
         for right, match in zip(rights, self.node.matches, strict=True):
             for key in match.left_keys:
                 yield key, tried(left)
-            for key in (*match.right_keys, *([match.order_by] if match.order_by is not None else [])):
+            for key in (*match.right_keys, *match.order_by):
                 yield key, tried(right)
             sides = zip(match.left_keys, match.right_keys, strict=True)
             for term in (*(Compare("=", a, b, span=match.span) for a, b in sides), *conjuncts(match.residual)):
                 yield term, _tried_join(left, right)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
+        """Raises AnalysisError for an order key of a type that has no order, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
@@ -209,6 +208,8 @@ class LastJoinExec(PartitionedExec, NodeExec):
             if strategy == "reduce" and typed_match is not None:
                 frame = join_reduced(frame, right.frame, typed_match)
             elif strategy == "pairs":
+                if context.config.last_join_strategy != "pairs":
+                    context.left_to_spark(f"Spark makes all matching pairs of the LAST JOIN; {self.why}", match.span)
                 frame = join_pairs(frame, right.frame, match)
         return frame.selectExpr(*map(quoted, self.frame_columns))
 
@@ -243,7 +244,7 @@ class LastJoinExec(PartitionedExec, NodeExec):
         fits = not left.frame.isStreaming or all(strategy == "broadcast" for strategy in strategies)
         if not fits or any(right.frame.isStreaming for right in rights):
             raise UnsupportedError(
-                "this LAST JOIN cannot read a stream: its sides have types that do not compare, or a table became one",
+                "this join cannot read a stream: its sides have types that do not compare, or a table became one",
                 condition="stream-not-supported",
                 span=next((match.span for match in self.node.matches if match.span is not None), None),
                 help="cast what is compared to one type, and run the statement again",
@@ -276,18 +277,16 @@ def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
 
 
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
-    """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
-    order = match.order_by
-    if order is None or isinstance(order, LiteralExpression):
-        return
-    (kind,) = types_of(frame, [order])
-    if kind not in ORDER_TYPES:
-        raise AnalysisError(
-            f"ORDER BY of a LAST JOIN does not take {kind}: {order}",
-            condition="order-type",
-            span=order.span or match.span,
-            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
-        )
+    """ORDER BY takes what the operators compare (docs/reference/last-join.md, section 1). Raises AnalysisError."""
+    keys = [key for key in match.order_by if not isinstance(key, LiteralExpression)]
+    for key, kind in zip(keys, types_of(frame, keys) if keys else (), strict=True):
+        if common_type(kind, kind) is None:
+            raise AnalysisError(
+                f"{match.title} cannot be ordered by {kind}: {key}",
+                condition="order-type",
+                span=key.span or match.span,
+                help="order by a number, a date, a timestamp or a string without a collation; cast it in a subquery",
+            )
 
 
 def join_by_broadcast(
@@ -319,10 +318,12 @@ def join_by_broadcast(
 
 def refusal(node: LastJoin) -> SqlExtError | None:
     """Why the join cannot be computed over its streams; None if it can."""
-    stream = next((stream for right in node.rights for stream in streams_of(right)), None)
-    if stream is not None:
+    pairs = list(zip(node.rights, node.matches, strict=True))
+    found = next(((stream, match) for right, match in pairs for stream in streams_of(right)), None)
+    if found is not None:
+        stream, match = found
         return UnsupportedError(
-            f"the right side of a LAST JOIN is the stream{shown(stream)}: its last row is never known",
+            f"the right side of {match.title} is the stream{shown(stream)}: its last row is never known",
             condition="stream-unbounded",
             span=stream.span,
             help="write the stream to a table and join that, or use a window: WINDOW w AS (UNION ...), last_value(...)",
@@ -332,18 +333,18 @@ def refusal(node: LastJoin) -> SqlExtError | None:
             f"{node.operator_name} cannot read a stream in a subquery of an expression",
             condition="stream-not-supported",
         )
-    columns, pairs = node.left.output_columns, zip(node.rights, node.matches, strict=True)
-    terms = (ResidualTerms.of(match, columns, right.output_columns) for right, match in pairs)
-    mixed = [term for found in terms for term in found.mixed]
-    if mixed:
+    for right, match in pairs:
+        mixed = ResidualTerms.of(match, node.left.output_columns, right.output_columns).mixed
+        if not mixed:
+            continue
         return UnsupportedError(
-            f"only Spark can evaluate {mixed[0]}, and not in a LAST JOIN of a stream",
+            f"only Spark can evaluate {mixed[0]}, and not in {match.title} of a stream",
             condition="stream-not-supported",
             span=mixed[0].span or node.span,
             help="compare columns of the two sides with =, <, <=, > or >=, or compute what is compared in a subquery",
         )
     hint = node.partitioner
-    if hint is not None and hint.name != "broadcast":
+    if hint is not None and hint.name not in ("auto", "broadcast"):
         return UnsupportedError(
             f"the hint {hint} cannot be followed by a LAST JOIN of a stream: its rows stay where they are, and all "
             "tasks have the tables, as with broadcast",

@@ -12,8 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, row_by_row, types_of
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
 from sqlext_planner.expressions.types import as_type, common_type, family
-from sqlext_planner.last_join.nodes import LastMatch
-from sqlext_planner.last_join.rules import ResidualTerms
+from sqlext_planner.last_join.nodes import LastMatch, ResidualTerms
 from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
 
 if TYPE_CHECKING:
@@ -154,17 +153,24 @@ def _right_side(right: LastJoinSide, typed: TypedMatch, left_wire: WireColumns) 
     wire = WireColumns()
     match, terms = typed.match, typed.terms
     keys = tuple(wire.name(key) for key in typed.right_keys())
-    order = None if match.order_by is None or isinstance(match.order_by, Literal) else wire.name(match.order_by)
-    comparisons = []
+    comparisons, compared = [], {}
     for term, (own, other, common) in zip(terms.comparisons, typed.comparisons, strict=True):
         left_name = left_wire.name(as_type(term.left, own, common))
-        comparisons.append(
-            JoinComparison(left_name, cast(Operator, term.op), wire.name(as_type(term.right, other, common)))
-        )
+        compared[term.right] = as_type(term.right, other, common)
+        comparisons.append(JoinComparison(left_name, cast(Operator, term.op), wire.name(compared[term.right])))
+    # In the type in which it is compared a key has the same order, and a comparison is a binary search.
+    ways = zip(match.order_by, match.descending, strict=True)
+    order = [(wire.name(compared.get(key, key)), down) for key, down in ways if not isinstance(key, Literal)]
     # AND TRUE makes Spark check that a condition of one term is a boolean.
     condition = left_wire.name(And((*terms.left_only, Literal("TRUE")))) if terms.left_only else None
     side = RightSide(
-        keys, match.null_safe, tuple(right.frame.columns), order, match.descending, tuple(comparisons), condition
+        keys,
+        match.null_safe,
+        tuple(right.frame.columns),
+        tuple(name for name, _ in order),
+        tuple(down for _, down in order),
+        tuple(comparisons),
+        condition,
     )
     rows = right.frame
     for kept in terms.right_only:

@@ -1,13 +1,13 @@
-"""OpenMLDB's LAST JOIN."""
+"""OpenMLDB's LAST JOIN. An ASOF JOIN is one whose order is in its condition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression, reads_only
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts, is_movable, reads_only
 from sqlext_planner.relational.joins import PartitionerHint
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, with_fields
 from sqlext_planner.relational.nodes import filtered
@@ -19,28 +19,32 @@ class LastMatch(Expression):
 
     `left_keys[i] = right_keys[i]` are the equalities (``<=>`` where `null_safe[i]`): left ones read columns of the
     left side only, right ones of this right side only. `residual` is the rest of the condition, over both. Of the
-    matching rows the one with the largest `order_by` wins (smallest if `descending`, as OpenMLDB reads DESC); one with
-    NULL only if there is no other. Among equals, and without `order_by`, the last in the right side's own order wins.
+    matching rows the one with the largest first key of `order_by` wins (smallest where it is `descending`, as OpenMLDB
+    reads DESC); one with NULL only if there is no other. Among equals the next key says, and then, as without
+    `order_by`, the last in the right side's own order wins. `title` is what the user wrote, for messages.
     """
 
     left_keys: tuple[Expression, ...]
     right_keys: tuple[Expression, ...]
     null_safe: tuple[bool, ...]
     residual: Expression | None = None
-    order_by: Expression | None = None
-    descending: bool = False
+    order_by: tuple[Expression, ...] = ()
+    descending: tuple[bool, ...] = ()
+    title: str = field(default="a LAST JOIN", compare=False, kw_only=True, repr=False)
 
     @cached_property
     def references(self) -> frozenset[Column]:
-        single = tuple(item for item in (self.residual, self.order_by) if item is not None)
-        return frozenset().union(*(item.references for item in (*self.left_keys, *self.right_keys, *single)))
+        rest = () if self.residual is None else (self.residual,)
+        parts = (*self.left_keys, *self.right_keys, *rest, *self.order_by)
+        return frozenset().union(*(item.references for item in parts))
 
     def __str__(self) -> str:
         pairs = zip(self.left_keys, self.null_safe, self.right_keys, strict=True)
         terms = [f"{left} {'<=>' if safe else '='} {right}" for left, safe, right in pairs]
         terms += [str(self.residual)] if self.residual is not None else []
-        order = "" if self.order_by is None else f"ORDER BY {self.order_by}{' DESC' if self.descending else ''} "
-        return f"{order}ON {' AND '.join(terms) or 'TRUE'}"
+        keys = zip(self.order_by, self.descending, strict=True)
+        order = ", ".join(f"{key}{' DESC' if descending else ''}" for key, descending in keys)
+        return f"{f'ORDER BY {order} ' if order else ''}ON {' AND '.join(terms) or 'TRUE'}"
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,53 @@ class LastJoin(LogicalPlan):
         for right, match in zip(self.rights, self.matches, strict=True):
             theirs = frozenset(right.output_columns)
             missing |= match.references - ours - theirs
-            for keys, known in ((match.left_keys, ours), (match.right_keys, theirs), ((match.order_by,), theirs)):
-                missing |= {column for key in keys if key is not None for column in key.references - known}
+            for keys, known in ((match.left_keys, ours), (match.right_keys, theirs), (match.order_by, theirs)):
+                missing |= {column for key in keys for column in key.references - known}
         return frozenset(missing)
 
     def label(self) -> str:
         hint = "" if self.partitioner is None else f" {self.partitioner}"
         return f"LastJoin: {comma(self.matches)}{hint}"
+
+
+@dataclass(frozen=True)
+class ResidualTerms:
+    """The conjuncts of a match's residual by what they read.
+
+    `comparisons` have their left operand over the left side and the right one over the right side; `left_only`
+    includes constants; `mixed` is everything else, which only Spark evaluates.
+    """
+
+    comparisons: tuple[Compare, ...] = ()
+    left_only: tuple[Expression, ...] = ()
+    right_only: tuple[Expression, ...] = ()
+    mixed: tuple[Expression, ...] = ()
+
+    @classmethod
+    def of(cls, match: LastMatch, left: Collection[Column], right: Collection[Column]) -> ResidualTerms:
+        """The terms of `match` between sides with these columns."""
+        found: dict[str, list[Expression]] = {"comparisons": [], "left_only": [], "right_only": [], "mixed": []}
+        for term in conjuncts(match.residual):
+            kind, sided = _kind(term, left, right)
+            found[kind].append(sided)
+        comparisons = tuple(term for term in found["comparisons"] if isinstance(term, Compare))
+        return cls(comparisons, tuple(found["left_only"]), tuple(found["right_only"]), tuple(found["mixed"]))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the winner of a key is the same for all left rows."""
+        return not (self.comparisons or self.left_only or self.mixed)
+
+
+def _kind(term: Expression, left: Collection[Column], right: Collection[Column]) -> tuple[str, Expression]:
+    if not is_movable(term):
+        return "mixed", term
+    if all(column in left for column in term.references):
+        return "left_only", term
+    if all(column in right for column in term.references):
+        return "right_only", term
+    if isinstance(term, Compare):
+        for one in (term, term.mirrored):
+            if all(c in left for c in one.left.references) and all(c in right for c in one.right.references):
+                return "comparisons", one
+    return "mixed", term

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import Compare, Literal
+from sqlext_planner.expressions.nodes import Compare
 from sqlext_planner.last_join.nodes import LastMatch
 from sqlext_planner.relational.physical_plan import quoted, spark_column
 
@@ -39,7 +39,8 @@ def join_reduced(left: DataFrame, right: DataFrame, typed: TypedMatch) -> DataFr
     rows = rows.filter(
         _all([col(name).isNotNull() for name, safe in zip(keys, match.null_safe, strict=True) if not safe])
     )
-    winners = _last_rows(rows, keys, match).drop(_ORDER, _PLACE)
+    winners = _last_rows(rows, keys, match)
+    winners = winners.drop(_PLACE, *(f"{_ORDER}{place}" for place in range(len(match.order_by))))
     sides = [(spark_column(key), col(name)) for key, name in zip(typed.left_keys(), keys, strict=True)]
     on = [a.eqNullSafe(b) if safe else a == b for (a, b), safe in zip(sides, match.null_safe, strict=True)]
     return left.join(broadcast(winners), _all(on), "left_outer").select(*_columns(left), *_columns(right))
@@ -62,23 +63,23 @@ def join_pairs(left: DataFrame, right: DataFrame, match: LastMatch) -> DataFrame
 
 
 def _last_rows(rows: DataFrame, keys: Sequence[str], match: LastMatch) -> DataFrame:
-    """The winner of each group of rows that have _ORDER and _PLACE; NULL orders lose."""
+    """The winner of each group of rows that have the columns of `_order_columns`; NULL orders lose."""
     from pyspark.sql import Window
     from pyspark.sql.functions import col, lit, row_number
 
-    order = col(_ORDER).asc_nulls_last() if match.descending else col(_ORDER).desc_nulls_last()
+    columns = [(col(f"{_ORDER}{place}"), descending) for place, descending in enumerate(match.descending)]
+    order = [key.asc_nulls_last() if descending else key.desc_nulls_last() for key, descending in columns]
     groups = Window.partitionBy(*keys) if keys else Window.partitionBy(lit(0))
-    ranked = rows.withColumn(_RANK, row_number().over(groups.orderBy(order, col(_PLACE).desc())))
+    ranked = rows.withColumn(_RANK, row_number().over(groups.orderBy(*order, col(_PLACE).desc())))
     return ranked.filter(col(_RANK) == 1).drop(_RANK)
 
 
 def _order_columns(match: LastMatch) -> list[SparkColumn]:
-    """The order key, and the row's place in its input: (partition index, position in it)."""
-    from pyspark.sql.functions import lit, monotonically_increasing_id
+    """The order keys, and the row's place in its input: (partition index, position in it)."""
+    from pyspark.sql.functions import monotonically_increasing_id
 
-    key = match.order_by
-    order = lit(0) if key is None or isinstance(key, Literal) else spark_column(key)
-    return [order.alias(_ORDER), monotonically_increasing_id().alias(_PLACE)]
+    keys = [spark_column(key).alias(f"{_ORDER}{place}") for place, key in enumerate(match.order_by)]
+    return [*keys, monotonically_increasing_id().alias(_PLACE)]
 
 
 def _columns(frame: DataFrame) -> list[SparkColumn]:

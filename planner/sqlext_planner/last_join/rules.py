@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
+from sqlext_planner.expressions import typed
 from sqlext_planner.expressions.nodes import (
     Column,
     Compare,
@@ -19,54 +20,66 @@ from sqlext_planner.expressions.nodes import (
     names_collation,
     reads_only,
 )
-from sqlext_planner.expressions.typed import case
+from sqlext_planner.expressions.typed import Arithmetic, Cast, Interval, Paren, case
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.executor import rule
+from sqlext_planner.periods.types import TIMES
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, Scan, filtered
 
 
-@dataclass(frozen=True)
-class ResidualTerms:
-    """The conjuncts of a match's residual by what they read.
+@rule(order="top_down", on=(LastJoin,))
+def separate_last_join_differences(node: LogicalPlan) -> LogicalPlan | None:
+    """``a.ts - b.ts <= INTERVAL 1 HOUR`` becomes a comparison of a value of a with one of b, which the operator tests.
 
-    `comparisons` have their left operand over the left side and the right one over the right side; `left_only`
-    includes constants; `mixed` is everything else, which only Spark evaluates.
+    ``SELECT * FROM a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts - b.ts <= INTERVAL 1 HOUR``::
+
+        LastJoin: ORDER BY b.ts ON a.k = b.k         LastJoin: ORDER BY b.ts ON a.k = b.k
+          AND a.ts - b.ts <= INTERVAL 1 HOUR   ->      AND CAST(a.ts AS timestamp_ntz) - INTERVAL 1 HOUR
+          Scan: a [k, ts]                                <= CAST(b.ts AS timestamp_ntz)
+          Scan: b [k, ts]                              Scan: a [k, ts]
+                                                       Scan: b [k, ts]
+
+    Otherwise Spark makes every pair of rows of a key. Legal for two times of one type: Spark's difference is that of
+    their local times, which TIMESTAMP_NTZ are, without a day of 23 hours.
+
+    Not legal for numbers: Spark's overflow, and a double's rounding, are part of the meaning of ``a.x - b.x <= 5``.
     """
-
-    comparisons: tuple[Compare, ...] = ()
-    left_only: tuple[Expression, ...] = ()
-    right_only: tuple[Expression, ...] = ()
-    mixed: tuple[Expression, ...] = ()
-
-    @classmethod
-    def of(cls, match: LastMatch, left: Collection[Column], right: Collection[Column]) -> ResidualTerms:
-        """The terms of `match` between sides with these columns."""
-        found: dict[str, list[Expression]] = {"comparisons": [], "left_only": [], "right_only": [], "mixed": []}
-        for term in conjuncts(match.residual):
-            kind, sided = _kind(term, left, right)
-            found[kind].append(sided)
-        comparisons = tuple(term for term in found["comparisons"] if isinstance(term, Compare))
-        return cls(comparisons, tuple(found["left_only"]), tuple(found["right_only"]), tuple(found["mixed"]))
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the winner of a key is the same for all left rows."""
-        return not (self.comparisons or self.left_only or self.mixed)
+    match node:
+        case LastJoin(left, rights, matches):
+            found = [_separated(match, left, right) for right, match in zip(rights, matches, strict=True)]
+            if any(new is not old for new, old in zip(found, matches, strict=True)):
+                return replace(node, matches=tuple(found))
+    return None
 
 
-def _kind(term: Expression, left: Collection[Column], right: Collection[Column]) -> tuple[str, Expression]:
-    if not is_movable(term):
-        return "mixed", term
-    if all(column in left for column in term.references):
-        return "left_only", term
-    if all(column in right for column in term.references):
-        return "right_only", term
-    if isinstance(term, Compare):
-        for one in (term, term.mirrored):
-            if all(c in left for c in one.left.references) and all(c in right for c in one.right.references):
-                return "comparisons", one
-    return "mixed", term
+def _separated(match: LastMatch, left: LogicalPlan, right: LogicalPlan) -> LastMatch:
+    old = conjuncts(match.residual)
+    new = [_separated_term(term, left, right) for term in old]
+    is_same = all(one is other for one, other in zip(new, old, strict=True))
+    return match if is_same else replace(match, residual=conjunction(new))
+
+
+def _separated_term(term: Expression, left: LogicalPlan, right: LogicalPlan) -> Expression:
+    for one in (term, term.mirrored) if isinstance(term, Compare) else ():
+        match one:
+            case Compare("<" | "<=" | ">" | ">=", difference, Interval() as amount):
+                difference = difference.operands[0] if isinstance(difference, Paren) else difference
+                times = difference.operands if isinstance(difference, Arithmetic) and difference.signs == ("-",) else ()
+                kinds = {time.result_type({**left.dtypes, **right.dtypes}) for time in times}
+                if len(times) != 2 or len(kinds) > 1 or kinds.isdisjoint(TIMES):
+                    continue
+                a, b = (typed.cast(time, "timestamp_ntz") for time in times)
+                if reads_only(a, left.column_set) and reads_only(b, right.column_set):
+                    return replace(one, left=_sum(a, "-", amount), right=b)
+                if reads_only(b, left.column_set) and reads_only(a, right.column_set):
+                    return replace(one, left=a, right=_sum(b, "+", amount))
+    return term
+
+
+def _sum(time: Cast, sign: str, amount: Interval) -> Arithmetic:
+    parts = (replace(time, bare=True), f" {sign} ", replace(amount, bare=True))
+    return Arithmetic(parts, signs=(sign,), dtype=time.dtype, span=time.span)
 
 
 @rule(order="top_down", on=(LastJoin,))

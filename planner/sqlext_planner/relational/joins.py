@@ -65,6 +65,8 @@ class Join(LogicalPlan):
     joins to be one operator, or refused that. `partitioner` is what a hint asked for, if it becomes one of ours.
     """
 
+    is_join = True
+
     left: LogicalPlan
     right: LogicalPlan
     kind: JoinKind

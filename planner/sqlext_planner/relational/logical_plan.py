@@ -80,6 +80,8 @@ class LogicalPlan(PlanNode):
     is_extension = False
     #: The name in messages of a node that reads its inputs with one of our operators.
     operator_name: ClassVar[str | None] = None
+    #: True for a join that Spark's joins may compute: of several streams they keep rows, and need their event times.
+    is_join: ClassVar[bool] = False
     #: True for an operator whose rows the exchange of an operator above takes over in the same task, without passing
     #: through Spark's rows.
     feeds_exchange: ClassVar[bool] = False

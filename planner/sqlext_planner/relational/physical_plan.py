@@ -9,6 +9,7 @@ this runs only after a failure: the node's expressions are tried one by one, whi
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 
 
 _Kept = TypeVar("_Kept")
+_LOG = logging.getLogger("sqlext")
+_FALLBACK_HELP = (
+    "write the condition as a conjunct of the join's ON, over values that an operator compares; or set "
+    "sqlext.fallback to warn: Spark's rows are the same"
+)
 
 
 @dataclass
@@ -62,6 +68,16 @@ class ExecutionContext:
         """The one object of a class that a mechanism keeps for the statement; made when it is first asked for."""
         found: _Kept = self.memory.setdefault(kind, kind())
         return found
+
+    def left_to_spark(self, reason: str, span: Span | None) -> None:
+        """Say that Spark compares rows in place of an operator of ours, as `sqlext.fallback` asks for. Raises
+        UnsupportedError if the setting is "fail"."""
+        message = f"Spark compares rows where an operator of sqlext was asked for: {reason}"
+        if self.config.fallback == "fail":
+            raise UnsupportedError(message, condition="left-to-spark", span=span, help=_FALLBACK_HELP)
+        if self.config.fallback == "warn":
+            place = None if self.place is None or span is None else self.place(span)
+            _LOG.warning("%s", "\n".join([message, *(() if place is None else place.lines)]))
 
     def places(self) -> Places:
         """The place in the user's text of the node that is being built."""
@@ -101,11 +117,13 @@ class Estimate:
 class PhysicalPlan(PlanNode):
     """A physical operator; frozen, its children are the fields that hold physical plans.
 
-    `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it. `rivals` are the ways
+    `runs` names the operator and the way that it runs, "IntervalJoin (slices)", where there are several; `why` is the
+    strategy's reason for choosing this node, with its numbers. EXPLAIN prints both. `rivals` are the ways
     that the strategy compared, `estimated` what it expects of the result. `computes` is the logical node whose result
     this is, where a strategy answered for one.
     """
 
+    runs: str = field(default="", compare=False, kw_only=True, repr=False)
     why: str = field(default="", compare=False, kw_only=True, repr=False)
     rivals: tuple[Rival, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     estimated: Estimate | None = field(default=None, compare=False, kw_only=True, repr=False)
@@ -175,7 +193,7 @@ class PhysicalPlan(PlanNode):
 
     def details(self) -> dict[str, Any]:
         """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
-        return {"why": self.why} if self.why else {}
+        return {name: text for name, text in (("runs", self.runs), ("why", self.why)) if text}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import TableInfo
@@ -76,15 +76,20 @@ class SparkExec(NodeExec):
     """A node of the relational core, by Spark.
 
     `info` is what the catalog knows about a scanned table (files, format, sizes); None where planning had no catalog.
+    `fallback` says why Spark compares rows here, where an operator of ours was asked for.
     """
 
     info: TableInfo | None = None
+    fallback: str = field(default="", compare=False, kw_only=True, repr=False)
 
     @property
     def frame_columns(self) -> tuple[str, ...]:
         return self.node.names if isinstance(self.node, Output) else super().frame_columns
 
     def execute(self, context: ExecutionContext) -> DataFrame:
+        if self.fallback:
+            condition = getattr(self.node, "condition", None)
+            context.left_to_spark(self.fallback, self.node.span or (condition and condition.span))
         return frame_of(self.node, [execute_cached(child, context) for child in self.inputs], context)
 
     def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:

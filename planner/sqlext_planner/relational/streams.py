@@ -12,8 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.joins import Join
-from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries
-from sqlext_planner.relational.nodes import Project, Scan, SparkRelation, SubqueryAlias
+from sqlext_planner.relational.logical_plan import LogicalPlan, own_subqueries, relation_name
+from sqlext_planner.relational.nodes import (
+    Filter,
+    Hint,
+    Output,
+    Project,
+    Scan,
+    SetOperation,
+    SparkRelation,
+    SubqueryAlias,
+)
 
 _HELP = (
     "run it over a table: write the stream to a table with writeStream, or compute each micro-batch as its own table "
@@ -82,7 +91,8 @@ def refuse_streams(plan: LogicalPlan, refusal_of: Refusal) -> None:
         if refusal.span is not None:
             raise refusal
         message = refusal.message.replace(" a stream ", f" the stream{shown(stream)} ")
-        raise stream_refusal(message, stream)
+        error = stream_refusal(message, stream)
+        raise error.about_window() if refusal.of_window else error
 
 
 def input_error(node: LogicalPlan) -> UnsupportedError | None:
@@ -104,6 +114,38 @@ def input_error(node: LogicalPlan) -> UnsupportedError | None:
             condition="stream-not-supported",
         )
     return None
+
+
+def other_stream_rows(node: LogicalPlan, inputs: Iterable[LogicalPlan], root: LogicalPlan | None) -> str | None:
+    """Why plain SQL over streams would not be the same if an operator of ours computed a join of a plan's `root` over
+    these inputs; None if nothing says so."""
+    if root is not None and not any(item is node for item in _emitted(root)):
+        return "what reads its rows keeps state in Spark, and needs their event time, which ends at our operator"
+    for child in inputs:
+        source = child
+        while isinstance(source, _ROW_BY_ROW):
+            (source,) = source.children
+        if not isinstance(source, (Scan, SparkRelation)):
+            return f"{relation_name(child)} is not a stream alone: other operators keep state for it"
+        if any(item.dtype is None for item in child.output):
+            return f"the types of {relation_name(child)} are known to Spark alone"
+    return None
+
+
+def _emitted(root: LogicalPlan) -> Iterator[LogicalPlan]:
+    """The nodes whose rows come out as they are made, or go to an operator of ours: Spark keeps nothing above them."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        streams = [child for child in node.children if child.is_streaming]
+        is_ours = node.operator_name is not None
+        is_union = isinstance(node, SetOperation) and node.kind == "union" and node.all
+        if len(streams) == 1 if node.is_join else is_ours or is_union or isinstance(node, _ROW_BY_ROW):
+            stack += streams
+
+
+_ROW_BY_ROW = (Output, Project, Filter, SubqueryAlias, Hint)
 
 
 def event_times(plan: LogicalPlan) -> frozenset[Column]:

@@ -8,6 +8,7 @@ With them, Spark's settings for state that is kept from one micro-batch to the n
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ _WORDS = {
 _JOIN = "a join of streams by Spark"
 _CONNECT = "Spark Connect"
 
+
+#: Time zones whose days all have 24 hours.
+FIXED_ZONE = re.compile(r"(?:Etc/)?(?:UTC|GMT|UCT|Z)|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?")
 
 #: Observed metrics of our operators start so.
 OBSERVED = "sqlext_"
@@ -261,6 +265,8 @@ def _java(frame: DataFrame) -> Any:
 
 #: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
 MOST_ROWS, BUCKETS = "most_rows", "buckets"
+#: The most work of a bucket (rows read, copies and results), and how many buckets there are.
+MOST_WORK, ALL_BUCKETS = "most_work", "all_buckets"
 _STORE = "spark.sql.streaming.stateStore."
 _PROVIDER = f"{_STORE}providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -45,6 +45,7 @@ class UMJoin(LogicalPlan):
     """
 
     operator_name = "a multi-way join (UMJOIN)"
+    is_join = True
 
     inputs: tuple[LogicalPlan, ...]
     kinds: tuple[MemberKind, ...]

@@ -276,7 +276,9 @@ def _inputs(node: UMJoin) -> list[SampledInput]:
     ]
 
 
-def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | None) -> StreamPlacing | None:
+def umjoin_placing(
+    parts: StreamParts, catalog: Catalog | None, config: Config, hint: PartitionerHint | None
+) -> StreamPlacing | None:
     """How the keys of a join over streams have places, as far as the plan knows its event times; None: each in one
     bucket, by its hash.
 
@@ -289,7 +291,8 @@ def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | N
     if not UMJoinSplit.of(core).layout.shared:
         whole = "its inputs share no key, so that each row goes to several buckets by several keys"
     names = [relation_name(child) for child in core.inputs]
-    return stream_placing(Demand(whole=whole), config, hint, endless(stream_times(core, parts.bounds), names))
+    steady = endless(stream_times(core, parts.bounds), names)
+    return stream_placing(Demand(whole=whole), catalog, config, hint, steady)
 
 
 class JoinPlanner(Protocol):
@@ -301,9 +304,14 @@ class JoinPlanner(Protocol):
     decided: dict[int, tuple[UMJoin, StrategyChoice]]
     #: The whole plan.
     root: LogicalPlan | None
+    #: Why Spark refuses the whole statement.
+    refused: str | None
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of a node."""
+
+    def stream_obstacle(self) -> str | None:
+        """Why Spark's version or settings do not suit the state of our operators over streams."""
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
         """`child` as an input of an exchange."""
@@ -333,7 +341,7 @@ def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
     inputs = [planner.later(child) for child in node.inputs]
     parts, why = _stream_choice(node, planner)
     if not isinstance(parts, str):
-        placing = umjoin_placing(parts, planner.config, node.partitioner)
+        placing = umjoin_placing(parts, planner.catalog, planner.config, node.partitioner)
         return stream_plan(node, parts, inputs, why, placing)
     error = refusal(node)
     if error is not None:
@@ -344,6 +352,8 @@ def plan_stream(node: UMJoin, planner: JoinPlanner) -> PhysicalPlan:
 def _stream_choice(node: UMJoin, planner: JoinPlanner) -> tuple[StreamParts | str, str]:
     """What our operator computes, or why it does not; and why it does."""
     config = planner.config
+    if planner.refused is not None:
+        return planner.refused, ""
     if node.asked is not None:
         return stream_parts(node), "as the hint says"
     if config.umjoin_strategy == "operator":
@@ -353,7 +363,7 @@ def _stream_choice(node: UMJoin, planner: JoinPlanner) -> tuple[StreamParts | st
     parts = stream_parts(node)
     if isinstance(parts, str):
         return parts, ""
-    obstacle = other_rows(node, parts, planner.root) or (planner.catalog and planner.catalog.stream_obstacle())
+    obstacle = other_rows(node, parts, planner.root) or planner.stream_obstacle()
     if obstacle:
         return obstacle, ""
     keeps = kept_inputs(parts)

@@ -13,20 +13,9 @@ from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts, reads_only
 from sqlext_planner.periods.types import distance
-from sqlext_planner.relational.joins import Join
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, relation_name
-from sqlext_planner.relational.nodes import (
-    Filter,
-    Hint,
-    Output,
-    Project,
-    Scan,
-    SetOperation,
-    SparkRelation,
-    SubqueryAlias,
-)
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.streams import event_times, stream_spans
+from sqlext_planner.relational.streams import event_times, other_stream_rows, stream_spans
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
@@ -181,43 +170,16 @@ def _bounds(term: Expression, types: Mapping[Column, str | None]) -> list[Column
 def other_rows(node: UMJoin, parts: StreamParts, root: LogicalPlan | None) -> str | None:
     """Why a statement that Spark can run would not be the same with our operator: its rows, when they come, or what may
     read them. None if nothing but its figures is another."""
-    if root is not None and not any(item is node for item in _emitted(root)):
-        return "what reads its rows keeps state in Spark, and needs their event time, which ends at our operator"
     core = parts.core
-    for child in core.inputs:
-        if not _is_plain(child):
-            return f"{relation_name(child)} is not a stream alone: other operators keep state for it"
-        if any(item.dtype is None for item in child.output):
-            return f"the types of {relation_name(child)} are known to Spark alone"
+    difference = other_stream_rows(node, core.inputs, root)
+    if difference is not None:
+        return difference
     times = frozenset(column for child in core.inputs for column in event_times(child))
     known = [bound for bound in parts.bounds if {bound.earlier, bound.later} <= times]
     if stream_times(core, parts.bounds).deciding:
         return "its rows would wait until the watermark has passed all matches of LEFT and ANTI JOIN"
     lonely = next(iter(stream_times(core, known).apart(UMJoinSplit.of(core).layout.classes)), None)
     return None if lonely is None else apart(relation_name(core.inputs[lonely]))
-
-
-def _emitted(root: LogicalPlan) -> Iterator[LogicalPlan]:
-    """The nodes whose rows come out as they are made, or go to an operator of ours: Spark keeps nothing above them."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        streams = [child for child in node.children if child.is_streaming]
-        is_join, is_ours = isinstance(node, (Join, UMJoin)), node.operator_name is not None
-        is_union = isinstance(node, SetOperation) and node.kind == "union" and node.all
-        if len(streams) == 1 if is_join else is_ours or is_union or isinstance(node, _ROW_BY_ROW):
-            stack += streams
-
-
-def _is_plain(plan: LogicalPlan) -> bool:
-    """Whether a stream comes from its source row by row."""
-    while isinstance(plan, _ROW_BY_ROW):
-        (plan,) = plan.children
-    return isinstance(plan, (Scan, SparkRelation))
-
-
-_ROW_BY_ROW = (Output, Project, Filter, SubqueryAlias, Hint)
 
 
 #: How many tasks the rows of inputs without a shared key are spread over, for the comparison.

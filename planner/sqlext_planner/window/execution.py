@@ -90,7 +90,7 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
     return choose_partitioning(_inputs(node), window_demand(node), catalog, config, node.partitioner)
 
 
-def window_placing(node: WindowUnion, config: Config) -> StreamPlacing | None:
+def window_placing(node: WindowUnion, catalog: Catalog | None, config: Config) -> StreamPlacing | None:
     """How the keys of a node over streams have places; None: each in one bucket, by its hash.
 
     Raises UnsupportedError for a hint that the windows do not allow; a setting gives way.
@@ -101,7 +101,7 @@ def window_placing(node: WindowUnion, config: Config) -> StreamPlacing | None:
     steady = None if all(child.is_streaming for child in (node.source, *node.unions)) else TABLES
     if demand.reach is None:
         steady = f"{demand.unbounded}, so that a bucket that gets a key later lacks rows"
-    return stream_placing(demand, config, node.partitioner, steady)
+    return stream_placing(demand, catalog, config, node.partitioner, steady)
 
 
 def window_demand(node: WindowUnion) -> Demand:

@@ -108,6 +108,7 @@ class WindowFrame(Clause):
     """ROWS or ROWS_RANGE with its attributes, as written (docs/reference/windows.md, section 1).
 
     `peers`, which no statement writes: a range that ends at CURRENT ROW also holds the later rows of that time.
+    `plain`: it is a frame of standard SQL over a stream, where every row may be kept if the window has no start.
     """
 
     unit: Literal["rows", "range"]
@@ -118,6 +119,7 @@ class WindowFrame(Clause):
     exclude_current_time: bool = False
     instance_not_in_window: bool = False
     peers: bool = False
+    plain: bool = False
 
     def resolve(self, order_dtype: str | None) -> Frame:
         """The operator's frame. Timestamps are counted in microseconds, dates in days, integers in their own units,
@@ -138,8 +140,9 @@ class WindowFrame(Clause):
         )
 
     def __str__(self) -> str:
-        words = ["ROWS" if self.unit == "rows" else "ROWS_RANGE", f"BETWEEN {self.start} AND {self.end}"]
-        words += ["WITH PEERS"] if self.peers else []
+        ranged = "RANGE" if self.plain else "ROWS_RANGE"
+        words = ["ROWS" if self.unit == "rows" else ranged, f"BETWEEN {self.start} AND {self.end}"]
+        words += ["WITH PEERS"] if self.peers and not self.plain else []
         if self.maxsize is not None:
             words.append(f"MAXSIZE {self.maxsize}")
         words += ["EXCLUDE CURRENT_ROW"] if self.exclude_current_row else []
@@ -189,6 +192,19 @@ class WindowCall(Expression):
         return f"{self.function}({', '.join(args)}){condition} AS {self.column}"
 
 
+#: Functions whose rows can be condensed, so that windows without a start are bounded by what is kept for each key.
+_CONDENSED = frozenset(
+    f"{name}{suffix}" for name in ("count", "sum", "avg", "min", "max") for suffix in ("", "_where")
+) | {"distinct_count"}
+
+
+def is_condensed(call: WindowCall) -> bool:
+    """Whether a few rows for each key can stand for all rows that a call has read. Its types are not asked."""
+    # with a second condition, or where NULL is a value, there is no partial call (window/condense.py)
+    alone = call.function == "distinct_count" or call.function.endswith("_where")
+    return call.function in _CONDENSED and not (call.filtered and alone)
+
+
 @dataclass(frozen=True)
 class WindowGroup(Expression):
     """The calls of one frame. `sources` are indexes into WindowUnion.unions, first listed is the newest.
@@ -224,7 +240,8 @@ class WindowUnion(LogicalPlan):
     order (partition index, position in the partition) only below the first exchange. `phase`, on streams only, is one
     more column at the end: while it is there, rows that are too late come out too, and it tells them from the others.
     `partitioner` is what a hint asked for. `further` are the keys behind `order_by`: they order rows that it does not
-    tell apart, also those of different inputs, and no frame counts in them.
+    tell apart, also those of different inputs, and no frame counts in them. `ahead`, on streams only: what is read of a
+    row are the results of the row so many places before it (sqlext/analyzer/plain_windows.py), for EXPLAIN.
     """
 
     is_extension = True
@@ -241,6 +258,12 @@ class WindowUnion(LogicalPlan):
     phase: Column | None = None
     partitioner: PartitionerHint | None = None
     further: tuple[SortKey, ...] = ()
+    ahead: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds a window of standard SQL."""
+        return any(group.frame.plain for group in self.windows)
 
     @property
     def gives_late_rows(self) -> bool:
@@ -368,6 +391,7 @@ class WindowUnion(LogicalPlan):
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
         phase = "" if self.phase is None else f" PHASE {self.phase}"
+        phase += f" OF {self.ahead} ROWS BEFORE" if self.ahead else ""
         keys = f"PARTITION BY {comma(self.partition_by)}{order}"
         hint = "" if self.partitioner is None else f" {self.partitioner}"
         return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}{hint}"

@@ -27,6 +27,7 @@ from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import input_error, shown, streams_of
+from sqlext_planner.spark.streams import FIXED_ZONE
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.nodes import (
     MICROSECONDS,
@@ -35,6 +36,7 @@ from sqlext_planner.window.nodes import (
     WindowFrame,
     WindowGroup,
     WindowUnion,
+    is_condensed,
     shown_amount,
 )
 
@@ -49,10 +51,8 @@ if TYPE_CHECKING:
     from sqlext_planner.window.inputs import WindowInputs
 
 
-#: Functions whose rows can be condensed, so that windows without a start are bounded by what is kept for each key.
-CONDENSED = frozenset(
-    f"{name}{suffix}" for name in ("count", "sum", "avg", "min", "max") for suffix in ("", "_where")
-) | {"distinct_count"}
+#: Functions that give a value for windows without rows, too.
+_NEVER_NULL = frozenset(("approx_count_distinct", "collect_list", "collect_set", "count", "count_if", "regr_count"))
 
 #: The operator tells its sources by one byte, and may use two for each input and each window.
 _MOST_SOURCES = 250
@@ -60,7 +60,8 @@ _MOST_SOURCES = 250
 
 def refusal(node: WindowUnion) -> SqlExtError | None:
     """Why a window cannot be computed over its streams; None if it can."""
-    return next(_refusals(node), None)
+    error = next(_refusals(node), None)
+    return error.about_window() if error is not None and node.is_plain else error
 
 
 def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
@@ -128,7 +129,7 @@ def _group_refusals(group: WindowGroup, node: WindowUnion) -> Iterator[SqlExtErr
             help="use ROWS_RANGE with a time after the row, or end the window at CURRENT ROW",
         )
     yield from map(_unknown_neighbour, filter(_is_unknown, group.calls))
-    if frame.start.amount is None and frame.maxsize is None:
+    if frame.start.amount is None and frame.maxsize is None and not frame.plain:
         yield from _unbounded_refusals(group)
 
 
@@ -164,9 +165,7 @@ def _unbounded_refusals(group: WindowGroup) -> Iterator[SqlExtError]:
             help="end the window at CURRENT ROW, or use ROWS_RANGE",
         )
     for call in group.calls:
-        # with a second condition, or where NULL is a value, there is no partial call (window/condense.py)
-        alone = call.function == "distinct_count" or call.function.endswith("_where")
-        if call.function not in CONDENSED or (call.filtered and alone):
+        if not is_condensed(call):
             yield unbounded_refusal(_name(call), call, group)
 
 
@@ -190,14 +189,28 @@ def retention(node: WindowUnion) -> str:
     ahead = _longest(_distance(group.frame, "following") for group in node.windows)
     back = _longest(_distance(group.frame, "preceding") for group in node.windows)
     when = f"{node.order_by} + {ahead}" if ahead else str(node.order_by)
+    if node.ahead:
+        more = "1 more row of its key has" if node.ahead == 1 else f"{node.ahead} more rows of its key have"
+        when = f"{more} come, with {when}"
     span = " + ".join(part for part in (back, ahead, _delay(node)) if part)
     parts = [f"a row is emitted when {when} < watermark", f"rows are kept for {span}"]
     rows = [n for group in node.windows if (n := _rows(group)) is not None]
     if rows:
         parts.append(f"the newest {max(rows)} rows of each key stay")
-    if any(group.frame.start.amount is None and group.frame.maxsize is None for group in node.windows):
+    endless = [group for group in node.windows if group.frame.start.amount is None and group.frame.maxsize is None]
+    whole = [group for group in endless if _needs_all(group)]
+    if whole:
+        names = dict.fromkeys(_name(call) for group in whole for call in group.calls)
+        parts.append(f"all rows of each key stay, for {', '.join(names)}")
+    if len(whole) < len(endless):
         parts.append("what is older stays condensed, a few rows for each key")
     return "; ".join(parts)
+
+
+def _needs_all(group: WindowGroup) -> bool:
+    """Whether a window without a start reads the rows themselves, as far as its types are not asked."""
+    ends_before = group.frame.unit == "rows" and bool(group.frame.end.amount)
+    return ends_before or not all(map(is_condensed, group.calls))
 
 
 def delays(node: WindowUnion, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
@@ -274,19 +287,37 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         streams = self._streams(frames, inputs)
         chain = Chain.of(streams, [order if item.frame.isStreaming else None for item in streams])
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
-        self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0].schema), ansi=operator.window.ansi)
+        self._check_days(inputs, operator.window.time_zone)
+        spec, schema = operator.window, arrow_schema(inputs.frames[0].schema)
+        pairs = zip(self.node.windows, spec.windows, strict=True)
+        bounded = tuple(self._bounded(group, window, schema, ansi=spec.ansi) for group, window in pairs)
+        operator = replace(operator, window=replace(spec, windows=bounded))
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
-        result = inputs.result_schema
+        result = self._schema(inputs)
         late = context.config.stream_late
-        copies = self.placing is not None and self.placing.copies_owned
+        asked = None if self.placing is None else self.placing.allowed()
+        copies = asked is not None and asked.copies_owned
         windows = WindowStreamSpec(operator, "fail" if late == "fail" else "drop", copies=copies)
         stream, result = self.stream_spec(windows, result, inputs, chain)
         found = identity(self.parts(inputs, ansi=operator.window.ansi), inputs.frames, inputs.result_schema)
         times = self._times(streams[0], str(order), reach_of(operator.window).ahead)
         placing = None
-        if self.placing is not None:
-            placing = PlacedInputs(self.placing, (inputs.keys,) * len(shipments), (str(order),) * len(shipments))
+        if asked is not None:
+            placing = PlacedInputs(asked, (inputs.keys,) * len(shipments), (str(order),) * len(shipments))
         return run_stream(shipments, stream, result, context, found, chain, times, placing)
+
+    def _schema(self, inputs: WindowInputs) -> StructType:
+        """The schema of the results; in plain SQL with counts and lists that are never NULL, as Spark says of them."""
+        from pyspark.sql.types import StructField, StructType
+
+        calls = [call for group in self.node.windows for call in group.calls if group.frame.plain]
+        known = {call.column.spark_name for call in calls if call.function in _NEVER_NULL}
+        return StructType(
+            [
+                StructField(item.name, item.dataType, item.nullable and item.name not in known, item.metadata)
+                for item in inputs.result_schema
+            ]
+        )
 
     def stream_spec(
         self, windows: WindowStreamSpec, result: StructType, inputs: WindowInputs, chain: Chain
@@ -339,17 +370,40 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
         late = "its late rows come out too (sqlext.stream.late = rows)"
         return {**times, order: ahead if self.node.phase is None else late}
 
-    def _check_unbounded(self, windows: Sequence[Window], schema: pa.Schema, *, ansi: bool) -> None:
-        """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""
+    def _bounded(self, group: WindowGroup, window: Window, schema: pa.Schema, *, ansi: bool) -> Window:
+        """The window of a group; where rows of one without a start cannot be condensed, all of them are kept if it is
+        plain SQL. Raises UnsupportedError for such a window of our own."""
         from sqlext_operators.window.condense import split_call
+        from sqlext_operators.window.reach import FARTHEST
 
-        for group, window in zip(self.node.windows, windows, strict=True):
-            if group.frame.start.amount is not None or group.frame.maxsize is not None:
-                continue
-            for call, shipped in zip(group.calls, window.calls, strict=True):
-                kinds = {name: schema.field(name).type for name in shipped.args}
-                if split_call(shipped, kinds, ansi=ansi) is None:
+        frame = group.frame
+        if frame.start.amount is not None or frame.maxsize is not None:
+            return window
+        whole = frame.plain and _needs_all(group)
+        for call, shipped in zip(group.calls, window.calls, strict=True):
+            kinds = {name: schema.field(name).type for name in shipped.args}
+            if split_call(shipped, kinds, ansi=ansi) is None:
+                if not frame.plain:
                     raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds.values()))}", call, group)
+                whole = True
+        return replace(window, frame=replace(window.frame, start=-FARTHEST)) if whole else window
+
+    def _check_days(self, inputs: WindowInputs, zone: str) -> None:
+        """Raises UnsupportedError for a range of days in plain SQL, which Spark counts in the days of a time zone, if
+        these differ in length."""
+        order = inputs.spec.order
+        kind = next((item.dataType.simpleString() for item in inputs.frames[0].schema if item.name == order), None)
+        if kind != "timestamp" or FIXED_ZONE.fullmatch(zone):
+            return
+        for group in self.node.windows:
+            bounds = (group.frame.start, group.frame.end) if group.frame.plain and group.frame.unit == "range" else ()
+            if any(abs(bound.offset(MICROSECONDS, is_start=True) or 0) >= MICROSECONDS.day for bound in bounds):
+                raise UnsupportedError(
+                    f"a range of a day or more counts days, and a day of {zone} need not have 24 hours",
+                    condition="stream-not-supported",
+                    span=group.span,
+                    help="use an interval below one day, a TIMESTAMP_NTZ column, or spark.sql.session.timeZone=UTC",
+                )
 
 
 def _time_error(whole: StreamInput, sent: StreamInput, order: str | None, number: int) -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BEFORE = ("FROM", "JOIN", "UNION", "INTO", "TABLE")
 _LISTS = ("FROM", "UNION")
 #: Words that no table or alias is before the words beside them.
-_NO_ALIAS = {"LAST": "JOIN", "EMIT": "AFTER", "BY": "NAME", "PERIOD": "("}
+_NO_ALIAS = {"LAST": "JOIN", "MATCH_CONDITION": "(", "EMIT": "AFTER", "BY": "NAME", "PERIOD": "("}
 _NAMES = SqlExt.Parser.ID_VAR_TOKENS
 _ALIASES = SqlExt.Parser.TABLE_ALIAS_TOKENS
 

@@ -49,9 +49,11 @@ def matches(keys: Sequence[str], side: RightSide, left: Row, right: Row) -> bool
 
 def loses(side: RightSide, later: Row, earlier: Row) -> bool:
     """Whether the row that comes later in the input loses against the earlier one."""
-    if side.order is None:
-        return False
-    new, old = later[side.order], earlier[side.order]
-    if new is None or old is None:
-        return new is None and old is not None
-    return bool(new > old if side.descending else new < old)
+    for name, descending in zip(side.order, side.descending, strict=True):
+        new, old = later[name], earlier[name]
+        if new is None or old is None:
+            if (new is None) != (old is None):
+                return new is None
+        elif compare(new, "<>", old):
+            return bool(compare(new, ">" if descending else "<", old))
+    return False

@@ -40,18 +40,19 @@ KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "day": (pa.date32(), [date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29)]),
     "time": (pa.timestamp("us", tz="UTC"), [NOON, NOON.replace(hour=13), NOON.replace(microsecond=1)]),
 }  # fmt: skip
-ORDERS = ("i8", "i32", "i64", "time")
+ORDERS = tuple(KINDS)
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A specification and its tables; columns are named by their kinds and a number."""
+    """A specification and its tables, with the types of their columns: of the left side, and of each right one."""
 
     spec: LastJoinSpec
     left: list[dict[str, Any]]
     rights: list[list[dict[str, Any]]]
     types: dict[str, pa.DataType]
+    others: tuple[dict[str, pa.DataType], ...]
 
 
 def value(draw: st.DrawFn, kind: str, name: str) -> st.SearchStrategy[Any]:
@@ -70,9 +71,10 @@ def tables(draw: st.DrawFn, columns: dict[str, str], most: int) -> list[dict[str
 def right_sides(draw: st.DrawFn, kinds: list[str], left: dict[str, str]) -> tuple[RightSide, dict[str, str]]:
     """A right side and its columns; adds what its comparisons read to the left columns."""
     columns = {f"k{place}": kind for place, kind in enumerate(kinds)}
-    order = draw(st.none() | st.sampled_from(ORDERS))
-    if order is not None:
-        columns["o"] = order
+    orders = draw(st.lists(st.sampled_from(ORDERS), max_size=draw(st.sampled_from([1, 1, 3]))))
+    order = orders[0] if orders else None
+    names = tuple(f"o{place or ''}" for place in range(len(orders)))
+    columns |= dict(zip(names, orders, strict=True))
     comparisons = []
     for _ in range(draw(st.integers(0, 3))):
         on_order = order is not None and draw(st.booleans())
@@ -83,30 +85,24 @@ def right_sides(draw: st.DrawFn, kinds: list[str], left: dict[str, str]) -> tupl
         comparisons.append(JoinComparison(f"l_{kind}", draw(st.sampled_from(OPERATORS)), right))
     null_safe = tuple(draw(st.booleans()) for _ in kinds)
     keys = tuple(f"k{place}" for place in range(len(kinds)))
-    side = RightSide(
-        keys, null_safe, ("id", *keys[:1]), "o" if order else None, draw(st.booleans()), tuple(comparisons)
-    )
-    return side, columns
+    descending = tuple(draw(st.booleans()) for _ in names)
+    return RightSide(keys, null_safe, ("id", *keys[:1]), names, descending, tuple(comparisons)), columns
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     kinds = draw(st.lists(st.sampled_from(list(KINDS)), max_size=draw(st.sampled_from([0, 1, 1, 2, 3]))))
     columns = {f"k{place}": kind for place, kind in enumerate(kinds)}
-    sides, rights = [], []
+    sides, rights, others = [], [], []
     for _ in range(draw(st.integers(1, 3))):
         side, right_columns = draw(right_sides(kinds, columns))
         sides.append(side)
+        others.append({name: KINDS[kind][0] for name, kind in right_columns.items()} | {"id": pa.int64()})
         rights.append(draw(tables(right_columns, draw(st.sampled_from([12, 80])))))
     keys = tuple(f"k{place}" for place in range(len(kinds)))
     spec = LastJoinSpec(keys, ("id",), tuple(sides))
-    kinds_of = columns | {name: kind for side in sides for name, kind in _kinds(side, columns)}
-    types = {name: KINDS[kind][0] for name, kind in kinds_of.items()} | {"id": pa.int64()}
-    return Case(spec, draw(tables(columns, 12)), rights, types)
-
-
-def _kinds(side: RightSide, left: dict[str, str]) -> list[tuple[str, str]]:
-    return [(item.right, left[item.left]) for item in side.comparisons if item.right != side.order]
+    types = {name: KINDS[kind][0] for name, kind in columns.items()} | {"id": pa.int64()}
+    return Case(spec, draw(tables(columns, 12)), rights, types, tuple(others))
 
 
 def batch(rows: list[dict[str, Any]], names: list[str], kinds: dict[str, pa.DataType]) -> pa.RecordBatch:
@@ -114,26 +110,8 @@ def batch(rows: list[dict[str, Any]], names: list[str], kinds: dict[str, pa.Data
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def right_batch(case: Case, side: RightSide, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    names = list(dict.fromkeys(("id", *side.keys, *(item.right for item in side.comparisons))))
-    arrays = [pa.array([row[name] for row in rows], case.types[name]) for name in names if name != "o"]
-    names = [name for name in names if name != "o"]
-    if side.order is not None:
-        arrays.append(pa.array([row["o"] for row in rows], order_type(rows, case, side)))
-        names.append("o")
-    return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def order_type(rows: list[dict[str, Any]], case: Case, side: RightSide) -> pa.DataType:
-    """The widest type that holds the order values; the left side of a comparison may be narrower."""
-    compared = [case.types[item.left] for item in side.comparisons if item.right == "o"]
-    if compared:
-        return compared[0]
-    return pa.timestamp("us", tz="UTC") if any(isinstance(row["o"], datetime) for row in rows) else pa.int64()
-
-
 def run(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
-    rights = [right_batch(case, side, rows) for side, rows in zip(case.spec.rights, case.rights, strict=True)]
+    rights = [batch(rows, list(kinds), kinds) for rows, kinds in zip(case.rights, case.others, strict=True)]
     processor = LastJoinProcessor(case.spec, rights)
     left = batch(case.left, ["id", *(name for name in case.types if name in left_names(case) - {"id"})], case.types)
     places = sorted({min(cut, len(case.left)) for cut in cuts} | {0, len(case.left)})
@@ -197,7 +175,7 @@ def test_scans_of_long_groups(operators: tuple[Operator, ...], descending: bool)
         "id": list(range(200)),
     }
     comparisons = tuple(JoinComparison(name, op, name) for name, op in zip("xy", operators, strict=False))
-    side = RightSide(("k",), (False,), ("id",), "o", descending, comparisons)
+    side = RightSide(("k",), (False,), ("id",), ("o",), (descending,), comparisons)
     spec = LastJoinSpec(("k",), ("id",), (side,))
     rows = [dict(zip(right, values, strict=True)) for values in zip(*right.values(), strict=True)]
     others = [dict(zip(left, values, strict=True)) for values in zip(*left.values(), strict=True)]
@@ -217,7 +195,7 @@ def test_comparisons_with_the_order_column(operator: Operator, descending: bool,
     orders = [None, *values, None, *values[1:]]
     rows = [{"id": number, "k": number % 2, "o": order} for number, order in enumerate([*orders, *orders])]
     left = [{"id": number, "k": number % 3, "x": x} for number, x in enumerate([*values, None] * 3)]
-    side = RightSide(("k",), (False,), ("id",), "o", descending, (JoinComparison("x", operator, "o"),))
+    side = RightSide(("k",), (False,), ("id",), ("o",), (descending,), (JoinComparison("x", operator, "o"),))
     spec = LastJoinSpec(("k",), ("id",), (side,))
     types = {"id": pa.int64(), "k": pa.int64(), "o": dtype, "x": dtype}
     processor = LastJoinProcessor(spec, [batch(rows, ["id", "k", "o"], types)])
@@ -231,6 +209,6 @@ def test_a_null_order_loses_against_the_least_integer() -> None:
     for descending, value_ in ((False, LEAST), (True, MOST)):
         right = pa.RecordBatch.from_pydict({"id": [0, 1], "o": pa.array([value_, None], pa.int64())})
         left = pa.RecordBatch.from_pydict({"id": [5]})
-        side = RightSide((), (), ("id",), "o", descending)
+        side = RightSide((), (), ("id",), ("o",), (descending,))
         (joined,) = LastJoinProcessor(LastJoinSpec((), ("id",), (side,)), [right]).join(left, 10)
         assert joined.column(1).to_pylist() == [0]

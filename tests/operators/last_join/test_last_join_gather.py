@@ -32,7 +32,7 @@ PARTITIONS = 3
 def spec_of(null_safe: Sequence[bool], keys: int, rights: int) -> LastJoinSpec:
     right_keys, safe = ("rk", "rj")[:keys], tuple(null_safe[:keys])
     sides = [
-        RightSide(right_keys, safe, ("rid",), "o", False, (JoinComparison("x", ">=", "o"),)),
+        RightSide(right_keys, safe, ("rid",), ("o",), (False,), (JoinComparison("x", ">=", "o"),)),
         RightSide(right_keys, tuple(not item for item in safe), ("rid", "x")),
     ]
     return LastJoinSpec(("k", "j")[:keys], ("id", "k"), tuple(sides[:rights]))

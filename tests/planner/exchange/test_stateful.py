@@ -17,6 +17,7 @@ from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunks import ChunkCache, decoded
 from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
+from sqlext_operators.exchange.stream_placement import CountedInputs
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
@@ -234,6 +235,27 @@ def test_a_changed_query_is_refused_with_what_has_changed(caches: list[ChunkCach
     with pytest.raises(TaskError, match="belongs to another query: windows was 60s, and is 90s") as caught:
         run.step(arrivals.blocks[1], 0)
     assert "new checkpoint location" in str(caught.value.help)
+
+
+def test_a_state_whose_keys_have_moved_is_refused_by_hash(caches: list[ChunkCache]) -> None:
+    """Blocks of the first change have a number, those by hash none: a stream that goes on by hash may be one that
+    `auto` has never changed, or one whose places were lost."""
+    arrivals, by_hash = Arrivals(4, 100), stateful(spec_of(30))
+    adaptive = replace(by_hash, counted=CountedInputs((("k",), ("k",))))
+    run = Run(adaptive, caches[0])
+    run.step(arrivals.blocks[0], 0)
+    for spec in (by_hash, adaptive):
+        run.worker(spec, caches[0])
+        run.step(arrivals.blocks[1], 0)
+    run.step([replace(block, placed=1) for block in arrivals.blocks[2]], 0)
+    with pytest.raises(TaskError, match="places of number 0, and its state has those of number 1"):
+        run.step(arrivals.blocks[3], 0)
+    run.worker(by_hash, caches[0])
+    with pytest.raises(
+        TaskError, match=r"sqlext\.exchange\.partitioner = auto has given keys of the checkpoint"
+    ) as caught:
+        run.step(arrivals.blocks[3], 0)
+    assert caught.value.condition == "checkpoint-mismatch"
 
 
 def test_a_state_of_another_format_is_refused(caches: list[ChunkCache]) -> None:

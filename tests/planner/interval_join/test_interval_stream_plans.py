@@ -157,6 +157,49 @@ def test_what_is_never_decided_is_refused_at_the_stream(sql: str, message: str) 
     assert caught.value.help
 
 
-def test_plain_inequalities_over_streams_stay_sparks() -> None:
-    sql = "SELECT a.v FROM a JOIN b ON a.k = b.k AND a.ts < b.te AND b.ts < a.te"
-    assert stage(sql, Streams(), Config()).passthrough
+NEAR = "a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 SECONDS"
+OVERLAPPING = "a.k = b.k AND a.ts < b.te AND b.ts < a.te"
+
+
+@pytest.mark.parametrize(
+    ("on", "left", "right"),
+    [
+        (NEAR, "left rows are kept until a.ts + 10s < watermark", "right rows are kept until b.ts < watermark"),
+        (OVERLAPPING, "left rows are kept until a.te <= watermark", "right rows are kept until b.te <= watermark"),
+    ],
+)
+def test_plain_inequalities_that_bound_both_times_are_ours(on: str, left: str, right: str) -> None:
+    sql = f"SELECT a.v, b.v AS w FROM a JOIN b ON {on} AND a.v <> b.v"
+    why = kept(sql)
+    assert "the times of both streams bound each other" in why
+    assert left in why
+    assert right in why
+    assert not stage(sql, Streams(), Config()).passthrough
+    for config in (Config(streams="spark"), Config(interval_join_strategy="spark")):
+        assert stage(sql, Streams(), config).passthrough
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        (f"SELECT a.v, count(*) FROM a JOIN b ON {NEAR} GROUP BY a.v", "what reads its rows keeps state in Spark"),
+        (
+            f"SELECT a.v FROM a JOIN (SELECT DISTINCT k, ts FROM b) b ON {NEAR}",
+            "is not a stream alone: other operators keep state for it",
+        ),
+        (
+            "SELECT a.v FROM a JOIN c ON a.k = c.k AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 10 SECONDS",
+            "the event times of its streams do not bound each other",
+        ),
+        (f"SELECT a.v FROM a LEFT JOIN b ON {NEAR}", ""),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k AND b.ts > a.ts", ""),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k", ""),
+        (f"SELECT /*+ NO_SWEEP */ a.v FROM a JOIN b ON {NEAR}", ""),
+    ],
+)
+def test_sparks_join_stays(sql: str, why: str) -> None:
+    staged = stage(sql, Streams(), Config())
+    assert staged.passthrough
+    assert ("Spark's join of streams" in str(staged)) == bool(why)
+    assert why in str(staged)
+    assert why in str(stage(f"EXPLAIN {sql}", Streams(), Config()))

@@ -11,8 +11,7 @@ from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.expressions.types import common_type
 from sqlext_planner.last_join.execution import LastJoinExec
-from sqlext_planner.last_join.nodes import LastJoin, LastMatch
-from sqlext_planner.last_join.rules import ResidualTerms
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch, ResidualTerms
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.strategies import plan_physical
@@ -50,7 +49,7 @@ def column(name: str) -> Column:
 
 def match_of(right: str, *residual: Expression) -> LastMatch:
     keys = (column("a.k"),), (column(f"{right}.k"),)
-    return LastMatch(*keys, (False,), conjunction(residual), column(f"{right}.ts"))
+    return LastMatch(*keys, (False,), conjunction(residual), (column(f"{right}.ts"),), (False,))
 
 
 def plan(sizes: dict[str, int | None], *matches: LastMatch, **settings: str) -> LastJoinExec:

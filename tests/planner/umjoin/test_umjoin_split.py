@@ -83,6 +83,7 @@ PAYLOAD [a.id, a.i, a.s, c.id, c.h, d.id]
     )
     (core,) = plan.collect(UMJoinExec)
     assert core.details() == {
+        "runs": "UMJoin (hypercube)",
         "strategy": "hypercube",
         "key classes": ["a.i = b.i = d.i", "b.j = c.j"],
         "shares": "by the inputs' sizes when it runs",

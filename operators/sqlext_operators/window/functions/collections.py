@@ -80,9 +80,10 @@ COLLECTIONS: tuple[WindowFunction, ...] = (
         ),
         types.first_argument,
         Evaluation("positions", "NthValue"),
-        "Value of the n-th oldest row of the window, 1 for the oldest; with ignore_null, of the n-th one whose "
-        "value is not NULL. NULL if there are fewer rows.",
+        "Value of the n-th oldest row of the window, 1 for the oldest; with ignore_null or IGNORE NULLS, of the n-th "
+        "one whose value is not NULL. NULL if there are fewer rows.",
         needs_order=True,
+        null_treatment=True,
         of_spark=True,
     ),
     _extreme_by("max_by", "largest", largest=True),

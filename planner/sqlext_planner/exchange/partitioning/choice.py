@@ -117,8 +117,8 @@ def critical_seconds(plan: PartitionPlan, cores: int) -> float:
     return SHIP_SECONDS * plan.moved / cores + WORK_SECONDS * max(busy)
 
 
-#: The partitioner without statistics.
-HASH = "hash"
+#: The partitioner without statistics; and whatever is best.
+HASH, AUTO = "hash", "auto"
 #: Fewer rows are not sampled: their exchange takes about a second, whatever the keys.
 _LEAST_ROWS = 1_000_000
 
@@ -156,6 +156,11 @@ class PartitionedExec(PhysicalPlan):
 
     def details(self) -> dict[str, Any]:
         return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
+
+
+def asked_partitioner(config: Config, hint: PartitionerHint | None) -> str:
+    """The partitioner that the hint asks for, or else the setting."""
+    return config.partitioner if hint is None else hint.name
 
 
 def choose_partitioning(
@@ -201,7 +206,8 @@ class WantedPartitioning:
         from sqlext_planner.exchange.driver import partitions_for
         from sqlext_planner.exchange.wire import plan_row_bytes
 
-        asked = hint.name if hint is not None else None if config.partitioner == "auto" else config.partitioner
+        name = asked_partitioner(config, hint)
+        asked = None if name == AUTO else name
         known = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
         rows = [0.0 if count is None else count for count in known]
         if catalog is None or (asked is None and (None in known or sum(rows) < _LEAST_ROWS)):

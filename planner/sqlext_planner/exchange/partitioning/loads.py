@@ -149,13 +149,10 @@ class Loads:
 
 
 def slot_of(hashes: UInt64s, slots: int) -> Int64s:
-    """int64[n], the slot of each hash: its highest log2(slots) bits."""
+    """int64[n], the slot of each hash, as `Placement` has it: of a power of two its highest log2(slots) bits."""
     import numpy as np
 
-    bits = slots.bit_length() - 1
-    if not bits:
-        return np.zeros(len(hashes), np.int64)
-    return (hashes >> np.uint64(64 - bits)).astype(np.int64)
+    return ((hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

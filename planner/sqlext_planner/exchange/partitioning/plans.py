@@ -194,22 +194,30 @@ def present_plan(exchange: Exchange, placement: Placement, copies: Copies) -> Pa
 
 
 def steady_plan(plan: PartitionPlan, exchange: Exchange, placement: Placement) -> PartitionPlan:
-    """A plan that splits the known keys as another one does, with the hash slots where a placement has them.
+    """A plan that splits the known keys as another one does, with the hash slots where a placement has them. Of a plan
+    that splits nothing all known keys move; else as `sized_plan`."""
+    assert plan.placement is not None
+    wanted = {place.key: len(place.team) for place in plan.placement.keys}
+    sizes = [wanted.get(key, 1) for key in exchange.units.keys.tolist()]
+    whole = all(size == 1 for size in wanted.values())
+    return sized_plan(exchange, placement, sizes, plan.copies, whole=whole)
 
-    A key keeps its partitions if it stays in as many, and one that is in a single partition is where its slot is. The
-    others go to the least loaded partitions, largest first. Of a plan that splits nothing all known keys move.
+
+def sized_plan(
+    exchange: Exchange, placement: Placement, sizes: Sequence[int], copies: Copies, *, whole: bool = False
+) -> PartitionPlan:
+    """A plan with each known key in so many partitions, by number, and the hash slots where a placement has them.
+
+    A key keeps its partitions if it stays in as many, and one that is in a single partition is where its slot is, but
+    with `whole`. The others go to the least loaded partitions, largest first.
     """
     import numpy as np
 
     units, partitions = exchange.units, exchange.partitions
-    assert plan.placement is not None
-    wanted = {place.key: len(place.team) for place in plan.placement.keys}
-    whole = all(size == 1 for size in wanted.values())
     placed = {place.key: place.team for place in placement.keys}
     homes = slot_of(units.keys, len(placement.slots)).tolist()
     keys = units.keys.tolist()
-    sizes = [wanted.get(key, 1) for key in keys]
-    work = units.piece_work(exchange.demand, np.array([*sizes, *[1] * units.slots]), plan.copies)
+    work = units.piece_work(exchange.demand, np.array([*sizes, *[1] * units.slots]), copies)
     loads = np.zeros(partitions)
     share = units.slots // len(placement.slots)
     for slot, load in enumerate(work[len(keys) :].tolist()):
@@ -231,7 +239,7 @@ def steady_plan(plan: PartitionPlan, exchange: Exchange, placement: Placement) -
         chosen = heapq.nsmallest(size, range(partitions), key=lambda place: (loads[place], place))
         teams[key] = tuple(chosen)
         loads[chosen] -= load
-    return _planned(exchange, placement, teams, plan.copies)
+    return _planned(exchange, placement, teams, copies)
 
 
 def _planned(exchange: Exchange, placement: Placement, teams: TeamsByUnit, copies: Copies) -> PartitionPlan:

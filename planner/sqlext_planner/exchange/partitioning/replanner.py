@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import ALWAYS, BucketReport, Epoch, StreamPlacement
 
+from sqlext_planner.exchange.partitioning.choice import AUTO
 from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS, first_teams
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionerOptions, Refused, present_plan, steady_plan
@@ -37,6 +38,8 @@ DYNAMIC = "dynamic"
 DECAY = 0.8
 #: So many micro-batches in turn have to find other places better, or that fewer places would do.
 PATIENCE, CALM = 2, 10
+#: The steps of a change.
+STEPS = 3
 #: Keys with a smaller share of the rows are counted with their hash slot.
 _LEAST_SHARE = 0.01
 #: A bucket has at least so many hash slots.
@@ -56,9 +59,15 @@ class Replanned:
     changes: bool = True
 
     @property
+    def adapts(self) -> bool:
+        """Whether keys are in the buckets of their hashes, as on streams without places, until a first change."""
+        return self.partitioner == AUTO
+
+    @property
     def options(self) -> PartitionerOptions:
-        """Options with as many hash slots as the buckets need."""
-        return PartitionerOptions(slots=1 << (_SLOTS_A_BUCKET * len(self.pids) - 1).bit_length())
+        """Options with as many hash slots as the buckets need: a multiple of these is where their hashes bring keys."""
+        slots = _SLOTS_A_BUCKET * len(self.pids)
+        return PartitionerOptions(slots=slots if self.adapts else 1 << (slots - 1).bit_length())
 
     def first(self) -> StreamPlacement:
         """The placement that a stream begins with: by hash; if it never changes, each row in all buckets."""
@@ -71,28 +80,40 @@ class Replanned:
 
 
 @dataclass
-class _Counts:
+class Counts:
     """Decayed rows by bucket and by key, float64[inputs] each."""
 
     buckets: dict[int, Float64s] = field(default_factory=dict)
     keys: dict[int, Float64s] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
 
-    def add(self, reports: Sequence[BucketReport]) -> None:
-        """The rows of a micro-batch."""
+    @property
+    def total(self) -> float:
+        """All rows."""
+        return sum(float(rows.sum()) for rows in self.buckets.values())
+
+    def add(self, reports: Sequence[BucketReport], decay: float = DECAY) -> None:
+        """The rows of a micro-batch, before which those that are there decay."""
         import numpy as np
 
-        for found in (self.buckets, self.keys):
-            for key, rows in list(found.items()):
-                found[key] = rows * DECAY
+        for counts in (self.buckets, self.keys):
+            for key, rows in list(counts.items()):
+                counts[key] = rows * decay
         for report in reports:
             self.buckets[report.pid] = self.buckets.get(report.pid, 0.0) + np.array(report.rows, np.float64)
             for item in report.keys:
                 self.keys[item.key] = self.keys.get(item.key, 0.0) + np.array(item.rows, np.float64)
                 self.names[item.key] = item.name
-        least = _LEAST_SHARE / 10 * sum(float(rows.sum()) for rows in self.buckets.values())
+        least = _LEAST_SHARE / 10 * self.total
         self.keys = {key: rows for key, rows in self.keys.items() if rows.sum() > least}
         self.names = {key: name for key, name in self.names.items() if key in self.keys}
+
+    def take(self, other: Counts) -> None:
+        """The rows of other counts too."""
+        for counts, more in ((self.buckets, other.buckets), (self.keys, other.keys)):
+            for key, rows in more.items():
+                counts[key] = counts.get(key, 0.0) + rows
+        self.names.update(other.names)
 
 
 class Replanner:
@@ -101,7 +122,7 @@ class Replanner:
     def __init__(self, spec: Replanned, where: StreamPlacement | None = None) -> None:
         self._spec = spec
         self.where = where or spec.first()
-        self._counts = _Counts()
+        self._counts = Counts()
         self._reports: dict[int, BucketReport] = {}
         self._better = 0
         #: The watermark that lets all go that an older placement owns, once that is known.
@@ -112,10 +133,8 @@ class Replanner:
         if not reports:
             return None
         self._reports.update((report.pid, report) for report in reports)
-        self._counts.add(reports)
-        # All blocks of a micro-batch have the same number, and micro-batches come one after the other.
-        seen = any(report.placement == self.where.number for report in reports)
-        if not self._spec.changes or not seen or len(self._reports) < len(self._spec.pids):
+        self._count(reports)
+        if not self._spec.changes or not self._heard(reports):
             return None
         found = self._next()
         if found is not None:
@@ -123,6 +142,16 @@ class Replanner:
             self._better = 0
             self._owned = None
         return found
+
+    def _count(self, reports: Sequence[BucketReport]) -> None:
+        """The rows of a micro-batch."""
+        self._counts.add(reports)
+
+    def _heard(self, reports: Sequence[BucketReport]) -> bool:
+        """Whether all buckets have told what they have, and these reports are of the newest placement. All blocks of a
+        micro-batch have the same number, and micro-batches come one after the other."""
+        seen = any(report.placement == self.where.number for report in reports)
+        return seen and len(self._reports) == len(self._spec.pids)
 
     def _next(self) -> StreamPlacement | None:
         """The next step of a change, or the first one of a new change; all buckets have reported."""
@@ -147,7 +176,7 @@ class Replanner:
 
     def _announced(self) -> StreamPlacement | None:
         """With the places that the partitioner has found better for some micro-batches in turn."""
-        exchange = Exchange(self._loads(), self._spec.demand, len(self._spec.pids), self._spec.options)
+        exchange = self._exchange(self._counts)
         plan = PARTITIONERS[self._spec.partitioner](exchange)
         if isinstance(plan, Refused):
             return None
@@ -155,7 +184,7 @@ class Replanner:
         if self._spec.partitioner != DYNAMIC:  # its teams only grow and shrink
             plan = steady_plan(plan, exchange, placement)
         assert plan.placement is not None
-        shrinks = _members(plan.placement) < _members(placement)
+        shrinks = members(plan.placement) < members(placement)
         uneven = present_plan(exchange, placement, plan.copies).balance > exchange.options.theta
         if plan.placement == placement or not (shrinks or uneven):
             self._better = 0
@@ -163,16 +192,24 @@ class Replanner:
         self._better += 1
         if self._better < (CALM if shrinks else PATIENCE):
             return None
-        epochs = (*self.where.epochs, Epoch(plan.placement, None))
+        return self._with(plan.placement)
+
+    def _with(self, placement: Placement) -> StreamPlacement:
+        """The first step to a placement."""
+        epochs = (*self.where.epochs, Epoch(placement, None))
         return replace(self.where, number=self.where.number + 1, epochs=epochs)
 
-    def _loads(self) -> Loads:
+    def _exchange(self, counts: Counts) -> Exchange:
+        """The rows that were counted, as an exchange over the buckets."""
+        return Exchange(self._loads(counts), self._spec.demand, len(self._spec.pids), self._spec.options)
+
+    def _loads(self, counts: Counts) -> Loads:
         """The keys with many rows, and the rest of each bucket's rows spread over the hash slots that are there."""
         import numpy as np
 
-        counts, pids = self._counts, self._spec.pids
-        total = sum(float(rows.sum()) for rows in counts.buckets.values())
-        known = sorted(key for key, rows in counts.keys.items() if rows.sum() >= _LEAST_SHARE * total)
+        pids = self._spec.pids
+        least = _LEAST_SHARE * counts.total
+        known = sorted(key for key, rows in counts.keys.items() if rows.sum() >= least)
         inputs = len(next(iter(counts.buckets.values())))
         key_rows = np.array([counts.keys[key] for key in known], np.float64).reshape(len(known), inputs)
         placement = self.where.epochs[0].placement
@@ -194,6 +231,6 @@ class Replanner:
         return Loads(hashes, key_rows, parts @ rest, 0.0, (1.0,) * inputs, dict(counts.names))
 
 
-def _members(placement: Placement) -> int:
+def members(placement: Placement) -> int:
     """How many members the teams have, more than one each."""
     return sum(len(team) - 1 for team in (*placement.slots, *(place.team for place in placement.keys)))

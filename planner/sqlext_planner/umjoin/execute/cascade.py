@@ -21,6 +21,7 @@ class _GroupExec(PhysicalPlan):
     """`child` computes the whole of a multi-way join, or of an aggregate over one."""
 
     strategy: ClassVar[str]
+    way: ClassVar[str] = ""
     stands_for_child = True
 
     group: UMJoinGroup
@@ -30,13 +31,18 @@ class _GroupExec(PhysicalPlan):
         return f"{type(self).__name__}: {self.group}"
 
     def details(self) -> dict[str, Any]:
-        return {"strategy": self.strategy, **self.group.notes, **super().details()}
+        return {
+            "runs": f"UMJoin ({self.way or self.strategy})",
+            "strategy": self.strategy,
+            **self.group.notes,
+            **super().details(),
+        }
 
 
 class UMJoinCascadeExec(_GroupExec):
     """A multi-way join as the binary joins below it, which Catalyst orders and AQE adapts."""
 
-    strategy = "cascade"
+    strategy, way = "cascade", "cascade: Spark's joins"
 
 
 class FactorisedAggregateExec(_GroupExec):

@@ -96,7 +96,12 @@ class UMJoinExec(PartitionedExec):
         return f"{type(self).__name__}: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
 
     def details(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"strategy": self.routing, "key classes": list(self.layout.names)}
+        way = "hypercube" if self.routing == "hypercube" else "operator"
+        facts: dict[str, Any] = {
+            "runs": f"UMJoin ({way})",
+            "strategy": self.routing,
+            "key classes": list(self.layout.names),
+        }
         if self.routing == "hypercube":
             facts["shares"] = "by the inputs' sizes when it runs"
         notes = {} if self.group is None else self.group.notes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.spark_exec import SparkExec
+from sqlext_planner.spark.streams import FIXED_ZONE
 from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from sqlext_operators.umjoin.stream_bounds import StreamTimes
 
     from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
-
-#: Time zones whose days all have 24 hours.
-_FIXED_ZONE = re.compile(r"(?:Etc/)?(?:UTC|GMT|UCT|Z)|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?")
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,8 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
         if placing is None:
             return None
         keys = tuple(shared_keys(spec))
-        return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), (False,) * len(keys[0]))
+        null_safe = (False,) * len(keys[0])
+        return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), null_safe, drops=True)
 
     def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
         """The event time of each input that the plan reads."""
@@ -177,7 +175,7 @@ class UMJoinStreamExec(StreamExec, UMJoinExec):
             missing = next((column for column in pair if column not in place), None)
             of_match = any(self.kinds[owner[column]] != "inner" for column in pair)
             if missing is None:
-                exact = not bound.slack or _FIXED_ZONE.fullmatch(zone) is not None
+                exact = not bound.slack or FIXED_ZONE.fullmatch(zone) is not None
                 if of_match and not exact:  # the operator alone checks it
                     raise UnsupportedError(
                         f"a left, semi or anti join counts days, and a day of {zone} need not have 24 hours",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.placement import KeyPlace, Placement
-from sqlext_operators.exchange.scatter import ScatterSpec
+from sqlext_operators.exchange.scatter import KeyRouter, ScatterSpec
 from sqlext_operators.exchange.stream import Progress, StreamSpec
 from sqlext_operators.exchange.stream_placement import BucketReport, Epoch, PlacedScatter, StreamPlacement
+from sqlext_planner.exchange.partitioning.adaptive import AdaptiveReplanner
 from sqlext_planner.exchange.partitioning.replanner import Replanned, Replanner
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
 
@@ -38,6 +40,10 @@ class Restless(Replanner):
         number = self.where.number + 1
         placement = self._placements[number % len(self._placements)]
         return StreamPlacement(number, (*self.where.epochs, Epoch(placement, None)))
+
+
+class RestlessAuto(Restless, AdaptiveReplanner):
+    """The same from the hash of the keys on."""
 
 
 class Buckets:
@@ -75,8 +81,10 @@ class Buckets:
     def _sent(self, block: Block, number: int, where: StreamPlacement) -> Iterable[pa.RecordBatch]:
         names = tuple(block.batch.schema.names)
         router = self._inputs.routers(StreamPlacement.first(where.epochs[0].placement))[block.tag]
-        spec = ScatterSpec(block.tag, names, router, BUCKETS, pids=PIDS)
-        return PlacedScatter(spec, router).scatter(where.to_text(), number, [block.batch])
+        spec, text = ScatterSpec(block.tag, names, router, BUCKETS, pids=PIDS), where.to_text()
+        if self._inputs.placing.adapts and where.number == 0:
+            spec, text = replace(spec, router=KeyRouter(router.keys)), None
+        return PlacedScatter(spec, router).scatter(text, number, [block.batch])
 
     def _called(
         self, pid: int, store: MemoryChunks, new: list[Block], watermark: int | None, *, kept: bool
@@ -117,7 +125,8 @@ def moved(
 
     buckets = Buckets(spec, inputs, told)
     replanned = Replanned(inputs.placing.partitioner, inputs.placing.demand, PIDS)
-    replanner = Restless(replanned, places)
+    restless = RestlessAuto if replanned.adapts else Restless
+    replanner = restless(replanned, places)
     late: list[list[BucketReport]] = []
     for number, (watermark, blocks) in enumerate(steps):
         if drawn(3, "in peace") == 0:
@@ -125,7 +134,7 @@ def moved(
             if drawn(1, "heard"):
                 for reports in late:
                     replanner.observe(reports)
-            replanner = Restless(replanned, places, replanner.where)
+            replanner = restless(replanned, places, replanner.where)
             late = []
         late.append(buckets.step(number, blocks, watermark, replanner.where, kept=True))
         # what a micro-batch reports may be heard when the next one is on its way

@@ -76,7 +76,8 @@ def check(case: Case, places: list[Placement], data: st.DataObject) -> int:
     """How often keys have moved. Raises AssertionError where the stream differs from the batch, with kills anywhere."""
     shows = any(not window.frame.instance_not_in_window for window in case.spec.window.windows)
     copied = shows or data.draw(st.booleans(), "copied")
-    placing = StreamPlacing("hybrid" if copied else "fragment", Demand(owned_copies=shows))
+    name = "hybrid" if copied else data.draw(st.sampled_from(["auto", "fragment"]), "partitioner")
+    placing = StreamPlacing(name, Demand(owned_copies=shows))
     inputs = PlacedInputs(placing, (("k",),) * case.spec.inputs, ("ts",) * case.spec.inputs)
     spec = WindowStreamSpec(case.spec, condense_from=1000, copies=copied)
     steps: list[Step] = []
