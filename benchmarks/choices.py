@@ -7,25 +7,24 @@ measures the regret: how much longer the choice of wrong statistics takes than t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from unittest.mock import patch
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from sqlext_planner.catalog import KeyStatistics, TableInfo
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from benchmarks.harness.data import stored
 from benchmarks.harness.engines import Engines
 from benchmarks.harness.options import Options, Told, Workplace, option, untold
 from benchmarks.harness.results import Report
 from benchmarks.harness.statements import SessionSql, Statement
-from benchmarks.harness.suite import Case, Check, Contestant, Suite
-from sqlext.catalog.spark import SparkCatalog
+from benchmarks.harness.suite import Case, Check, Suite
 
 #: The most times as long as the best strategy that a choice may take.
 MOST_REGRET = 3.0
@@ -75,10 +74,15 @@ class Drawn:
         return self.text.format(*self.tables)
 
     @property
+    def is_parquet(self) -> bool:
+        """Whether the tables are Parquet files, which have statistics of their own, or CSV."""
+        return self.number // 4 % 2 == 0
+
+    @property
     def title(self) -> str:
         """Rows and lies, for the report."""
         sizes = ", ".join(f"{rows:,} (x{lie:.2g})" for rows, lie in zip(self.rows, self.lies, strict=True))
-        return f"{self.number}: {self.kind}, {sizes}"
+        return f"{self.number}: {self.kind}, {'Parquet' if self.is_parquet else 'CSV'}, {sizes}"
 
 
 def drawn(number: int, seed: int, factor: float) -> Drawn:
@@ -160,47 +164,66 @@ def _table(item: Drawn, place: int) -> pa.Table:
     return pa.table({**keys, **times, "v": random.integers(0, 1000, rows)})
 
 
+def _csv(folder: Path, name: str, make: Callable[[], pa.Table]) -> Path:
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        csv.write_csv(make(), path)
+    return path
+
+
 @dataclass
 class LyingSql(SessionSql):
-    """`Session.sql` whose catalog tells wrong statistics."""
+    """`Session.sql` over tables of Spark's catalog whose statistics are wrong."""
 
-    lies: dict[str, float] | None = None
+    made: set[str] = field(default_factory=set)
 
     def prepare(self, case: Case) -> None:
-        """The lies of the case too."""
-        super().prepare(case)
-        self.lies = dict(
-            zip(self.statement(case).tables, map(float, str(case.parameters["lies"]).split()), strict=True)
-        )
+        """The settings of the case, and its tables."""
+        asked = self.statement(case)
+        self.engines.configured(asked.settings)
+        for (name, path), lie in zip(asked.tables.items(), str(case.parameters["lies"]).split(), strict=True):
+            if name not in self.made:
+                self.made.add(name)
+                analyzed_table(self.engines.spark(), name, path)
+                lied(self.engines.spark(), name, float(lie))
 
-    def frame(self, asked: Statement) -> DataFrame:
-        with lied(self.lies or {}):
-            return super().frame(asked)
+
+def analyzed_table(spark: SparkSession, name: str, path: Path) -> None:
+    """A table of a file, with statistics of all columns."""
+    names = csv.open_csv(path).schema.names if path.suffix == ".csv" else pq.read_schema(path).names
+    columns = ", ".join(f"{column} BIGINT" for column in names)
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(f"CREATE TABLE {name} ({columns}) USING {path.suffix[1:]} OPTIONS (header true) LOCATION '{path}'")
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
 
 
-@contextmanager
-def lied(lies: dict[str, float]) -> Iterator[None]:
-    """Catalogs that multiply what they know of tables by `lies`."""
-    table, statistics = SparkCatalog.table, SparkCatalog.key_statistics
+def lied(spark: SparkSession, name: str, factor: float) -> None:
+    """Multiply what ANALYZE TABLE stored of a table, its bytes, rows and numbers of values, as if its files were others
+    then."""
+    java: Any = spark._jvm
+    spark_catalog, internal = java.org.apache.spark.sql.catalyst.catalog, spark._jsparkSession.sessionState().catalog()
+    table = java.org.apache.spark.sql.catalyst.TableIdentifier(name)
+    told = internal.getTableMetadata(table).stats().get()
 
-    def wrong(number: float | None, name: str) -> int | None:
-        return None if number is None else max(1, round(number * lies.get(name, 1.0)))
+    def column(number: Any) -> Any:
+        """Statistics of a column with so many values, made of texts: Py4J takes no BigInt."""
+        texts = java.java.util.HashMap()
+        for key, value in (("distinctCount", max(1, round(int(number) * factor))), ("version", 2)):
+            texts.put(f"c.{key}", str(value))
+        every = java.org.apache.spark.api.python.PythonUtils.toScalaMap(texts)
+        return spark_catalog.CatalogColumnStat.fromMap(name, "c", every).get()
 
-    def wrong_table(self: SparkCatalog, name: str) -> TableInfo | None:
-        found = table(self, name)
-        return found and replace(found, rows=wrong(found.rows, name), bytes=wrong(found.bytes, name))
-
-    def wrong_statistics(self: SparkCatalog, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        found = statistics(self, name, columns)
-        if found is None:
-            return None
-        return KeyStatistics(wrong(found.rows, name) or 1, tuple(wrong(number, name) for number in found.distinct))
-
-    with (
-        patch.object(SparkCatalog, "table", wrong_table),
-        patch.object(SparkCatalog, "key_statistics", wrong_statistics),
-    ):
-        yield
+    columns = java.java.util.HashMap()
+    for key in spark.table(name).columns:
+        columns.put(key, column(told.colStats().apply(key).distinctCount().get()))
+    arguments = java.java.util.ArrayList()
+    size = column(told.sizeInBytes()).distinctCount()
+    arguments.addAll(java.scala.jdk.javaapi.CollectionConverters.asJava(size.toList()))
+    arguments.add(column(told.rowCount().get()).distinctCount())
+    arguments.add(java.org.apache.spark.api.python.PythonUtils.toScalaMap(columns))
+    made = told.getClass().getConstructors()[0].newInstance(arguments.toArray())
+    internal.alterTableStats(table, java.scala.Some(made))
 
 
 def choices_suite(options: ChoicesOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
@@ -212,7 +235,10 @@ def choices_suite(options: ChoicesOptions, engines: Engines | None = None, repor
         report(f"statement {item.number}")
         for number, name in enumerate(item.tables):
             folder = place.root / f"choices-{options.seed}"
-            files[name] = stored(folder / f"{name}.parquet", partial(_table, item, number), 100_000)
+            make = partial(_table, item, number)
+            files[name] = (
+                stored(folder / f"{name}.parquet", make, 100_000) if item.is_parquet else _csv(folder, name, make)
+            )
 
     def statement(name: str, case: Case) -> Statement:
         item = items[int(case.parameters["number"])]
@@ -230,8 +256,9 @@ def choices_suite(options: ChoicesOptions, engines: Engines | None = None, repor
         )
         for number, item in items.items()
     )
-    contestants: list[Contestant] = [LyingSql("ours", place.engines, partial(statement, "ours"))]
-    contestants += [SessionSql(name, place.engines, partial(statement, name)) for name in FORCED["multi-way"]]
+    made: set[str] = set()
+    names = ("ours", *FORCED["multi-way"])
+    contestants = [LyingSql(name, place.engines, partial(statement, name), made=made) for name in names]
     return Suite(
         name="choices",
         title="Choices of wrong statistics",

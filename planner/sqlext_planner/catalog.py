@@ -48,6 +48,16 @@ class KeyStatistics:
     distinct: tuple[int | None, ...]
 
 
+#: The metadata of a key sample that tell how many rows the table has.
+SAMPLED_ROWS = b"sqlext.rows"
+
+
+def sampled_rows(sample: pa.Table) -> int | None:
+    """The rows of the table that a key sample was taken from, if it tells."""
+    text = (sample.schema.metadata or {}).get(SAMPLED_ROWS)
+    return None if text is None else int(text)
+
+
 @dataclass(frozen=True)
 class Judgement:
     """The result of Spark's analysis of a query: its columns with their types, or the error condition of its refusal.
@@ -82,7 +92,8 @@ class Catalog(Protocol):
         """About `rows` rows from all over a table of plain Parquet files; None for any other table.
 
         They are from as many row groups as hold `read` rows, or from fewer than that if `rows` are more. Values of the
-        column `spread` are spread over the ranges of the row groups that were not read.
+        column `spread` are spread over the ranges of the row groups that were not read. The metadata of its schema say
+        how many rows the table has (`sampled_rows`).
         """
 
     def cores(self) -> int:

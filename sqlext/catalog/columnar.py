@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from sqlext_planner.catalog import KeyStatistics
+from sqlext_planner.catalog import SAMPLED_ROWS, KeyStatistics
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.expressions.types import from_arrow, normalize
 
@@ -254,7 +254,7 @@ def file_sample(
             part = part.rename_columns(list(columns))
             parts.append(part if spread is None or len(near) == 1 else _spread(part, spread, near))
         parts = parts or [opened[0].schema_arrow.empty_table().select(selected).rename_columns(list(columns))]
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts).replace_schema_metadata({SAMPLED_ROWS: str(total)})
     except (OSError, ValueError):
         return None
 

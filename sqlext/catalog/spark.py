@@ -17,7 +17,7 @@ from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.physical_plan import quoted, sentences
-from sqlext_planner.spark.plans import estimated_bytes
+from sqlext_planner.spark.plans import estimated_bytes, table_growth
 from sqlext_planner.spark.session import is_remote
 from sqlext_planner.spark.streams import check_settings, watermarks
 from sqlext_planner.spark.tables import KnownView, TemporaryViews, quoted_name
@@ -131,6 +131,8 @@ def _stands_in(name: str, text: str) -> bool:
 
 #: Number of tables that are listed for a suggestion.
 _LISTED = 1000
+#: A column with more values than this share of the rows tells rows apart.
+_KEY = 0.1
 
 
 class SparkCatalog:
@@ -179,7 +181,8 @@ class SparkCatalog:
             return None
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """From the footers of the table's Parquet files, else from what ANALYZE TABLE stored in Spark's catalog."""
+        """From the footers of the table's Parquet files, else from what ANALYZE TABLE stored in Spark's catalog, as
+        many times as the table's files have grown since."""
         files = self._parquet(name)
         return file_statistics(files, tuple(columns)) if files else self._analyzed(name, columns)
 
@@ -271,12 +274,19 @@ class SparkCatalog:
             table = self._statistics(name, "")
             rows = re.search(r"(\d+) rows", table.get("Statistics", ""))
             found = [self._statistics(name, quoted(column)) for column in columns] if rows is not None else []
+            growth = 1.0 if rows is None else table_growth(self._spark.table(_quoted(name)))
         except PySparkException:  # a temporary view, or a catalog without statistics
             return None
         if rows is None:
             return None
-        counts = [item.get("distinct_count", "NULL") for item in found]
-        return KeyStatistics(int(rows[1]), tuple(int(count) if count.isdigit() else None for count in counts))
+        told = int(rows[1])
+        counts = [
+            int(count) if count.isdigit() else None for count in (item.get("distinct_count", "") for item in found)
+        ]
+        return KeyStatistics(
+            max(1, round(told * growth)),
+            tuple(None if count is None else _grown(count, told, growth) for count in counts),
+        )
 
     def _statistics(self, name: str, column: str) -> dict[str, str]:
         rows = self._spark.sql(f"DESCRIBE EXTENDED {_quoted(name)} {column}").collect()
@@ -337,6 +347,11 @@ def _inferred_doubles(found: TableInfo, files: DataFiles) -> tuple[str, ...]:
     return tuple(
         column for column, dtype in found.columns if dtype == "double" and files.options.type_of(column) is None
     )
+
+
+def _grown(distinct: int, rows: int, growth: float) -> int:
+    """The values of a column in a table that has grown: a key of rows grows with them, and a small domain does not."""
+    return max(1, round(distinct * growth)) if distinct > _KEY * rows or growth < 1 else distinct
 
 
 def _quoted(name: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.choices import ChoicesOptions, choices_suite, drawn, lied
+from benchmarks.choices import ChoicesOptions, Drawn, analyzed_table, choices_suite, drawn, lied
 from benchmarks.harness.engines import Engines
-from sqlext import Session
+from sqlext.catalog.spark import SparkCatalog
 from tests.benchmarks.runs import agreed, case_result, outcome
 
 
@@ -23,16 +24,29 @@ def test_all_strategies_agree_whatever_the_statistics_say(spark: SparkSession, t
 
 
 @pytest.mark.spark
-def test_the_plan_is_made_of_the_lies(spark: SparkSession, tmp_path: Path) -> None:
-    suite = choices_suite(ChoicesOptions(statements=1, data=tmp_path), Engines(cores=2))
-    names = drawn(0, 1, 1000.0).tables
-    session = Session(spark)
-    for name in names:
-        session.register(name, tmp_path / "choices-1" / f"{name}.parquet")
-    text = f"EXPLAIN {suite.cases[0].parameters['sql']}"
-    with lied(dict.fromkeys(names, 1000.0)):
-        wrong = session.sql(text).first()[0]  # type: ignore[index]
-    assert wrong != session.sql(text).first()[0]  # type: ignore[index]
+@pytest.mark.parametrize("number", [0, 4])
+def test_statistics_are_wrong_and_estimates_are_not(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    choices_suite(ChoicesOptions(statements=number + 1, data=tmp_path), Engines(cores=2))
+    drawn_one = drawn(number, 1, 1000.0)
+    kind = "parquet" if drawn_one.is_parquet else "csv"
+    for name in drawn_one.tables:
+        analyzed_table(spark, name, tmp_path / "choices-1" / f"{name}.{kind}")
+    try:
+        right = _told(spark, drawn_one)
+        for name in drawn_one.tables:
+            lied(spark, name, 0.01)
+        table = drawn_one.tables[0]
+        told = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect()}["Statistics"]
+        assert int(re.findall(r"(\d+) rows", told)[0]) == pytest.approx(drawn_one.rows[0] / 100, abs=1)
+        assert _told(spark, drawn_one) == pytest.approx(right, rel=0.02)
+    finally:
+        for name in drawn_one.tables:
+            spark.sql(f"DROP TABLE {name}")
+
+
+def _told(spark: SparkSession, asked: Drawn) -> list[int]:
+    found = [SparkCatalog(spark).key_statistics(name, []) for name in asked.tables]
+    return [0 if item is None else item.rows for item in found]
 
 
 def test_the_check_is_about_the_best_strategy(tmp_path: Path) -> None:

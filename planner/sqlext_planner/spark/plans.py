@@ -45,8 +45,10 @@ def estimated_bytes(frame: DataFrame) -> int | None:
     """
     plan = optimized_plan(frame)
     if plan is not None:
-        sources = [int(leaf.stats().sizeInBytes()) for leaf in items_of(plan.collectLeaves())]
-        size = int(plan.stats().sizeInBytes())
+        leaves = items_of(plan.collectLeaves())
+        grown = [_growth(leaf) for leaf in leaves]
+        sources = [int(int(leaf.stats().sizeInBytes()) * more) for leaf, more in zip(leaves, grown, strict=True)]
+        size = int(int(plan.stats().sizeInBytes()) * max(grown, default=1.0))
     elif not frame.isStreaming:
         connected: Any = frame  # whose plans are texts
         size, sources = told_bytes(str(connected._explain_string(mode="cost")))
@@ -54,6 +56,29 @@ def estimated_bytes(frame: DataFrame) -> int | None:
         return None
     size = min(size, sum(sources)) if len(sources) > 1 else size
     return size if size < _UNKNOWN_BYTES else None
+
+
+def table_growth(frame: DataFrame) -> float:
+    """How many times as large a table's files are as when ANALYZE TABLE looked at them; 1 where that is unknown."""
+    plan = optimized_plan(frame)
+    return 1.0 if plan is None else max(map(_growth, items_of(plan.collectLeaves())), default=1.0)
+
+
+def _growth(leaf: Any) -> float:
+    if class_name(leaf) != "LogicalRelation" or leaf.catalogTable().isEmpty():
+        return 1.0
+    statistics, relation = leaf.catalogTable().get().stats(), leaf.relation()
+    if statistics.isEmpty() or class_name(relation) != "HadoopFsRelation":
+        return 1.0
+    location = relation.location()
+    if class_name(location) == "CatalogFileIndex":  # which says what the statistics say
+        from pyspark import SparkContext
+
+        java: Any = SparkContext._jvm
+        none = java.java.util.ArrayList()
+        location = location.filterPartitions(java.org.apache.spark.api.python.PythonUtils.toSeq(none))
+    then, now = int(statistics.get().sizeInBytes()), int(location.sizeInBytes())
+    return now / then if then and now else 1.0
 
 
 def told_bytes(cost: str) -> tuple[int, list[int]]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.catalog import Catalog
+from sqlext_planner.catalog import Catalog, sampled_rows
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.plan_patterns import base_table
@@ -48,7 +48,13 @@ class InputFacts:
         found = catalog.key_sample(self.table, list(dict.fromkeys(self.names.values())), SAMPLE_ROWS)
         if found is None:
             return None
-        return found.select(list(self.names.values())).rename_columns([str(number) for number in self.names])
+        numbered = found.select(list(self.names.values())).rename_columns([str(number) for number in self.names])
+        return numbered.replace_schema_metadata(found.schema.metadata)
+
+    def counted(self, sample: pa.Table) -> InputFacts:
+        """The input with the rows of the files that its sample is from, whatever statistics say."""
+        rows = sampled_rows(sample)
+        return self if rows is None else replace(self, rows=max(1.0, self.rows * rows / max(1, self.table_rows)))
 
 
 def input_facts(node: UMJoin, catalog: Catalog) -> list[InputFacts] | str:

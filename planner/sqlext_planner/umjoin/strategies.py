@@ -89,6 +89,7 @@ def join_sizes(node: UMJoin, catalog: Catalog) -> JoinSizes | str:
         return "because of foreign keys, no join has more rows than one of the tables"
     samples = [item.sample(catalog) for item in facts]
     known = [sample for sample in samples if sample is not None]
+    facts = [item if sample is None else item.counted(sample) for item, sample in zip(facts, samples, strict=True)]
     steps = prefix_rows(facts, known) if len(known) == len(facts) else uniform_rows(facts)
     if steps is None:
         return "nothing is known about the values of some keys"

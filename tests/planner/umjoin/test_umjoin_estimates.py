@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlext_planner.batches import BATCHES
+from sqlext_planner.catalog import KeyStatistics
 from sqlext_planner.config import Config
 from sqlext_planner.optimizer.executor import RuleExecutor
 from sqlext_planner.umjoin.estimate import input_facts, uniform_rows
@@ -98,6 +101,19 @@ def test_a_cycle_has_no_more_rows_than_its_bound(data: Path) -> None:
     assert sizes.steps[0] == pytest.approx(paths.sum(), rel=0.01)
     assert sizes.result <= sizes.steps[0]
     assert sizes.result <= 100 * np.trace(paths @ adjacency)
+
+
+@pytest.mark.parametrize("lie", [0.001, 0.3, 1000.0])
+def test_the_files_of_a_sample_are_believed_before_statistics(data: Path, lie: float) -> None:
+    node, catalog = joined(f"SELECT a.v {STAR}", data)
+    right, told = join_sizes(node, catalog), catalog.key_statistics
+
+    def wrong(name: str, columns: Sequence[str]) -> KeyStatistics | None:
+        found = told(name, columns)
+        return found and replace(found, rows=round(found.rows * lie))
+
+    catalog.key_statistics = wrong  # type: ignore[method-assign]
+    assert join_sizes(node, catalog) == right
 
 
 def test_foreign_keys_need_no_sample(data: Path) -> None:
