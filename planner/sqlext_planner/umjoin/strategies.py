@@ -367,7 +367,7 @@ def _stream_choice(node: UMJoin, planner: JoinPlanner) -> tuple[StreamParts | st
     obstacle = other_rows(node, parts, planner.root) or planner.stream_obstacle()
     if obstacle:
         return obstacle, ""
-    keeps = kept_inputs(parts)
+    keeps = kept_inputs(parts, 1 if planner.catalog is None else planner.catalog.cores())
     return (parts if config.streams == "ours" or keeps.pays else str(keeps)), f"operator: {keeps}"
 
 

@@ -106,9 +106,12 @@ def test_a_name_that_is_in_a_subquery_alone_is_told() -> None:
 class Marked(DictCatalog):
     """Streams a, b, c, d with a watermark on ts, and a table t."""
 
-    def __init__(self, obstacle: str | None = None) -> None:
+    def __init__(self, obstacle: str | None = None, tasks: int = 2) -> None:
         super().__init__(dict.fromkeys("abcdt", COLUMNS), streams=tuple("abcd"))
-        self._obstacle = obstacle
+        self._obstacle, self._tasks = obstacle, tasks
+
+    def cores(self) -> int:
+        return self._tasks
 
     def table(self, name: str) -> TableInfo | None:
         info = super().table(name)
@@ -118,11 +121,12 @@ class Marked(DictCatalog):
         return self._obstacle
 
 
-def planned(sql: str, config: Config | None = None, obstacle: str | None = None) -> StagedPlan:
-    return stage(sql, Marked(obstacle), config or Config(), lenient=True)
+def planned(sql: str, config: Config | None = None, obstacle: str | None = None, tasks: int = 2) -> StagedPlan:
+    return stage(sql, Marked(obstacle, tasks), config or Config(), lenient=True)
 
 
 SHARED = "FROM a JOIN b ON a.k = b.k JOIN c ON c.k = b.k"
+SEVERAL = "FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v"
 ONCE = "the operator keeps its {} inputs once, Spark's joins keep them once and the results of {}"
 
 
@@ -139,6 +143,9 @@ ONCE = "the operator keeps its {} inputs once, Spark's joins keep them once and 
          ONCE.format(3, "1 join")),
         ("SELECT a.ts, b.ts AS t2 FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v",
          "and refuse them: the result of a join has two event times"),
+        (f"SELECT a.ts {SEVERAL}",
+         "its 3 inputs 1.33 times each in 2 tasks, since they share no key, Spark's joins keep them once and the "
+         "results of 1 join, and a row costs them 4 times as much"),
     ],
 )  # fmt: skip
 def test_plain_sql_is_ours_where_it_keeps_no_more(sql: str, why: str) -> None:
@@ -151,8 +158,6 @@ def test_plain_sql_is_ours_where_it_keeps_no_more(sql: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("SELECT a.ts FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v",
-         "the operator keeps its 3 inputs 2.33 times each, since they share no key, Spark's joins keep them once"),
         (f"SELECT a.k, count(*) {SHARED} GROUP BY a.k", "what reads its rows keeps state in Spark"),
         (f"SELECT DISTINCT a.v {SHARED}", "what reads its rows keeps state in Spark"),
         (f"SELECT a.v {SHARED} UNION SELECT v FROM d", "what reads its rows keeps state in Spark"),
@@ -176,12 +181,19 @@ def test_sparks_joins_stay_and_explain_says_why(sql: str, why: str) -> None:
     assert why in str(told)
 
 
+def test_sparks_joins_stay_where_rows_would_be_kept_in_many_tasks() -> None:
+    assert not planned(f"SELECT a.ts {SEVERAL}", tasks=32).passthrough
+    staged = planned(f"SELECT a.ts {SEVERAL}", tasks=64)
+    assert staged.passthrough
+    assert "the operator keeps its 3 inputs 5.67 times each in 64 tasks" in str(staged)
+
+
 def test_settings_come_before_what_is_kept() -> None:
-    shared, several = f"SELECT a.v {SHARED}", "SELECT a.ts FROM a JOIN b ON a.k = b.k JOIN c ON c.v = b.v"
+    shared, several = f"SELECT a.v {SHARED}", f"SELECT a.ts {SEVERAL}"
     assert planned(shared, Config(streams="spark")).passthrough
     assert planned(shared, Config(umjoin_strategy="cascade")).passthrough
     assert planned(shared, Config(umjoin_strategy="cascade", streams="ours")).passthrough
-    assert not planned(several, Config(streams="ours")).passthrough
+    assert not planned(several, Config(streams="ours"), tasks=64).passthrough
     assert not planned(several, Config(umjoin_strategy="operator", streams="spark")).passthrough
     assert not planned(several.replace("SELECT", "SELECT /*+ UMJOIN */"), Config(streams="spark")).passthrough
     obstacle = "a setting of Spark's does not suit"
