@@ -189,9 +189,9 @@ _SPARK_ROW = 4.0
 
 @dataclass(frozen=True)
 class KeptInputs:
-    """What the operator and Spark's joins, two at a time, keep: `inputs` of the join, each on the average in `copies` of
-    the `tasks` of the operator, and in Spark the results of all joins but the last. Spark `refuses` a join whose input
-    has two event times."""
+    """What the operator and Spark's joins, two at a time, keep: `inputs` of the join, each on the average in `copies`
+    of the `tasks` of the operator, and in Spark the results of all joins but the last. Spark `refuses` a join whose
+    input has two event times."""
 
     inputs: int
     copies: float
