@@ -159,8 +159,8 @@ def mode(x: Value, deterministic: bool = True) -> Expr:
     deterministic; here it always is)."""
 
 def nth_value(x: Value, n: int, ignore_null: bool = False) -> Expr:
-    """Value of the n-th oldest row of the window, 1 for the oldest; with ignore_null, of the n-th one whose value
-    is not NULL."""
+    """Value of the n-th oldest row of the window, 1 for the oldest; with ignore_null or IGNORE NULLS, of the n-th
+    one whose value is not NULL."""
 
 def nth_value_where(x: Value, n: int, condition: Value) -> Expr:
     """Value of the n-th row for which the condition is true (NULL counts as false): n > 0 counts from the oldest

@@ -271,22 +271,16 @@ class SparkCatalog:
         from pyspark.errors import PySparkException
 
         try:
-            table = self._statistics(name, "")
-            rows = re.search(r"(\d+) rows", table.get("Statistics", ""))
-            found = [self._statistics(name, quoted(column)) for column in columns] if rows is not None else []
-            growth = 1.0 if rows is None else table_growth(self._spark.table(_quoted(name)))
+            rows = re.search(r"(\d+) rows", self._statistics(name, "").get("Statistics", ""))
+            if rows is None:
+                return None
+            counts = [self._statistics(name, quoted(column)).get("distinct_count", "NULL") for column in columns]
+            growth = table_growth(self._spark.table(_quoted(name)))
         except PySparkException:  # a temporary view, or a catalog without statistics
             return None
-        if rows is None:
-            return None
-        told = int(rows[1])
-        counts = [
-            int(count) if count.isdigit() else None for count in (item.get("distinct_count", "") for item in found)
-        ]
-        return KeyStatistics(
-            max(1, round(told * growth)),
-            tuple(None if count is None else _grown(count, told, growth) for count in counts),
-        )
+        before = int(rows[1])
+        distinct = tuple(_grown(int(count), before, growth) if count.isdigit() else None for count in counts)
+        return KeyStatistics(max(1, round(before * growth)), distinct)
 
     def _statistics(self, name: str, column: str) -> dict[str, str]:
         rows = self._spark.sql(f"DESCRIBE EXTENDED {_quoted(name)} {column}").collect()

@@ -159,7 +159,6 @@ LAST_JOIN: Twins = (
         .asof_join(orders(table), "o.ts BETWEEN v.ts - INTERVAL 1 DAY AND v.ts", "user_id")
         .select("v.ts", "o.price")
     ),
-    None,  # USING merges columns, which builders keep apart
     lambda table: (
         views(table)
         .last_join(of(table, "orders", "newest"), on=["user_id", "newest.ts <= v.ts"], order_by="newest.ts")
@@ -377,7 +376,7 @@ def bought(table: Table) -> Query:
 
 
 #: The statements in the Python blocks of docs/streams.md.
-STREAMS: Sequence[Twin] = (
+STREAMS: Twins = (
     lambda table: (
         table("views")
         .window_union(
@@ -391,6 +390,7 @@ STREAMS: Sequence[Twin] = (
         )
         .select("user_id", "ts", orders_1h=fx.count("price"), spent_1h=fx.sum("price"))
     ),
+    None,  # a window of standard SQL, which PySpark's own functions make
     bought,
     lambda table: (
         of(table, "bookings", "b")
@@ -546,4 +546,4 @@ TWINS: Mapping[str, Twins] = {
 }
 
 #: As `TWINS`, for the statements in Python blocks.
-STREAM_TWINS: Mapping[str, Sequence[Twin]] = {"docs/streams.md": STREAMS, "docs/early-answers.md": EMITS}
+STREAM_TWINS: Mapping[str, Twins] = {"docs/streams.md": STREAMS, "docs/early-answers.md": EMITS}

@@ -29,6 +29,7 @@ OURS: dict[str, tuple[str, ...]] = {
     "sqlext.umjoin.strategy": ("auto", "operator", "factorised", "cascade", "operator", "factorised"),
     "sqlext.exchange.outputBatchRows": ("262144", "3", "50"),
     "sqlext.streams": ("auto", "ours", "spark"),
+    "sqlext.fallback": ("silent", "warn"),
 }
 SPARK: dict[str, tuple[str, ...]] = {
     "spark.sql.ansi.enabled": ("true", "false"),
