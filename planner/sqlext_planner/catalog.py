@@ -10,13 +10,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def dotted(parts: Sequence[str]) -> str:
-    """A table's name as a catalog expects it: in backticks only if a part holds a dot or a backtick."""
-    if any("." in part or "`" in part for part in parts):
-        return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-    return ".".join(parts)
-
-
 @dataclass(frozen=True)
 class TableInfo:
     """A table's schema and what is known about its size.

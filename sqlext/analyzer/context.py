@@ -420,3 +420,10 @@ def session_variable(context: Context, parts: tuple[str, ...], span: Span) -> Sp
     text = f"system.session.{quoted(parts[-1])}"
     columns = context.catalog.query_columns(f"SELECT {text}")
     return None if columns is None or len(columns) != 1 else SparkExpr((text,), dtype=columns[0][1], span=span)
+
+
+def dotted(parts: Sequence[str]) -> str:
+    """A table's name as a catalog expects it: in backticks only if a part holds a dot or a backtick."""
+    if any("." in part or "`" in part for part in parts):
+        return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(parts)

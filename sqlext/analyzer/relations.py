@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sqlext_planner.catalog import dotted
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
@@ -13,7 +12,17 @@ from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, 
 from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
-from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation, Scope, Visible, did_you_mean, free_name
+from sqlext.analyzer.context import (
+    Context,
+    Env,
+    LeftToSparkError,
+    Relation,
+    Scope,
+    Visible,
+    did_you_mean,
+    dotted,
+    free_name,
+)
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.period_tables import period_table
 from sqlext.analyzer.plain_windows import refuse_over

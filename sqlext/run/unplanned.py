@@ -12,10 +12,11 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sqlext_planner.catalog import Catalog, dotted
+from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import SqlExtError
 from sqlglot import exp
 
+from sqlext.analyzer.context import dotted
 from sqlext.syntax.calls import EXTENSION_FUNCTIONS, names_period_function
 from sqlext.syntax.hint_nodes import SWEEP, UMJOIN
 from sqlext.syntax.nodes import PHRASES

@@ -269,13 +269,13 @@ def test_a_plan_as_json_holds_no_placement(session: Session, several: None) -> N
 @pytest.mark.parametrize(
     ("hint", "message", "help"),
     [
-        ("[[PARTITIONER]]", "the hint PARTITIONER takes one name", "use one of hash, key, "),
-        ("[[PARTITIONER(key, hybrid)]]", "the hint PARTITIONER takes one name", "use one of hash, key, "),
+        ("[[PARTITIONER]]", "the hint PARTITIONER takes one name", "use one of auto, hash, key, "),
+        ("[[PARTITIONER(key, hybrid)]]", "the hint PARTITIONER takes one name", "use one of auto, hash, key, "),
         ("PARTITIONER([[hybird]])", "the hint PARTITIONER has no partitioner 'hybird'", "did you mean 'hybrid'?"),
         (
             "PARTITIONER([[k + 1]])",
             "the hint PARTITIONER has no partitioner 'k + 1'",
-            "use one of hash, key, ",
+            "use one of auto, hash, key, ",
         ),
     ],
 )
