@@ -20,8 +20,12 @@ from sqlext_operators.window.condense import PartialCall, condensed
 
 #: Rows of a leaf, and blocks of a larger one.
 LEAF, _FAN = 256, 16
-#: Blocks that leave more than this share of their rows are not worth it: most values of `distinct_count` differ.
+#: Leaves that leave more than this share of their rows are not worth it, as where most values of `distinct_count`
+#: differ. Then larger ones are tried, of which fewer make a block: each of them has many rows.
 _MOST_LEFT = 0.25
+_LARGER = ((4_096, 4), (65_536, 4))
+#: How many leaves are tried.
+_TRIED = 4
 _BLOCK = "__block"
 
 
@@ -74,7 +78,13 @@ class CondensedSlice:
     def __init__(self, rows: pa.RecordBatch, recipe: Recipe) -> None:
         self.rows, self._recipe = rows, recipe
         self._levels: list[_Level] = []
-        self._make()
+        self._leaf, self._fan = LEAF, _FAN
+        for self._leaf, self._fan in ((LEAF, _FAN), *_LARGER):
+            whole = rows.num_rows // self._leaf * self._leaf
+            some = min(whole, _TRIED * self._leaf)
+            if some and self._leaves(some).rows.num_rows <= _MOST_LEFT * some:
+                self._make(self._leaves(whole))
+                break
 
     @property
     def is_worth_it(self) -> bool:
@@ -86,46 +96,46 @@ class CondensedSlice:
         """The Arrow bytes of the blocks."""
         return int(sum(level.rows.nbytes + level.starts.nbytes for level in self._levels))
 
-    def _make(self) -> None:
-        whole = self.rows.num_rows // LEAF * LEAF
-        if not whole:
-            return
-        leaves = _Level.of(np.arange(whole) // LEAF, self._recipe.columns(self.rows.slice(0, whole)), self._recipe)
-        if leaves.rows.num_rows > _MOST_LEFT * whole:
-            return
+    def _leaves(self, rows: int) -> _Level:
+        columns = self._recipe.columns(self.rows.slice(0, rows))
+        return _Level.of(np.arange(rows) // self._leaf, columns, self._recipe)
+
+    def _make(self, leaves: _Level) -> None:
         self._levels.append(leaves)
-        while len(self._levels[-1].starts) - 1 >= 2 * _FAN:
+        while len(self._levels[-1].starts) - 1 >= 2 * self._fan:
             below = self._levels[-1]
-            blocks = (len(below.starts) - 1) // _FAN
-            most = int(below.starts[blocks * _FAN])
-            numbers = below.numbers()[:most] // _FAN
+            blocks = (len(below.starts) - 1) // self._fan
+            most = int(below.starts[blocks * self._fan])
+            numbers = below.numbers()[:most] // self._fan
             self._levels.append(_Level.of(numbers, below.rows.slice(0, most), self._recipe))
 
     def cover(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch, bool]]:
         """What the rows [start, stop) are: (the first row's place, rows, whether they are condensed)."""
-        first, last = -(-start // LEAF), stop // LEAF
+        leaf = self._leaf
+        first, last = -(-start // leaf), stop // leaf
         if first >= last:
             yield start, self.rows.slice(start, stop - start), False
             return
-        if start < first * LEAF:
-            yield start, self.rows.slice(start, first * LEAF - start), False
+        if start < first * leaf:
+            yield start, self.rows.slice(start, first * leaf - start), False
         yield from self._blocks(first, last)
-        if last * LEAF < stop:
-            yield last * LEAF, self.rows.slice(last * LEAF, stop - last * LEAF), False
+        if last * leaf < stop:
+            yield last * leaf, self.rows.slice(last * leaf, stop - last * leaf), False
 
     def _blocks(self, first: int, last: int) -> Iterator[tuple[int, pa.RecordBatch, bool]]:
         """The blocks of the leaves [first, last): neighbours of one level are one batch."""
+        fan = self._fan
         while first < last:
             level, size = 0, 1
             while (
                 level + 1 < len(self._levels)
-                and first % (size * _FAN) == 0
-                and first + size * _FAN <= min(last, (len(self._levels[level + 1].starts) - 1) * size * _FAN)
+                and first % (size * fan) == 0
+                and first + size * fan <= min(last, (len(self._levels[level + 1].starts) - 1) * size * fan)
             ):
-                level, size = level + 1, size * _FAN
-            until = (first // (size * _FAN) + 1) * size * _FAN if level + 1 < len(self._levels) else last
+                level, size = level + 1, size * fan
+            until = (first // (size * fan) + 1) * size * fan if level + 1 < len(self._levels) else last
             count = (min(until, last) - first) // size
             found, number = self._levels[level], first // size
             low, high = int(found.starts[number]), int(found.starts[number + count])
-            yield first * LEAF, found.rows.slice(low, high - low), True
+            yield first * self._leaf, found.rows.slice(low, high - low), True
             first += count * size

@@ -33,6 +33,8 @@ Part = tuple[int, Int64s, pa.RecordBatch]
 #: Times are cut here, so that adding a reach cannot overflow.
 FARTHEST = 1 << 62
 _CATE = "_cate"
+#: What rows are condensed by: a category, and what counts distinct values, which leaves more rows than all else.
+Stem = tuple[str | None, PartialCall | None]
 _BY_CATEGORY = ("count", "sum", "avg", "min", "max")
 
 
@@ -187,30 +189,32 @@ class LongWindows:
     @classmethod
     def of(cls, spec: WindowUnionSpec, types: pa.Schema, inputs: Mapping[int, int]) -> LongWindows:
         """The calls of windows. Only rows of `inputs` can be condensed."""
-        chosen: list[tuple[Window, dict[str | None, list[LongCall]]]] = []
+        chosen: list[tuple[Window, dict[Stem, list[LongCall]]]] = []
         rest = []
         for window in spec.windows:
-            by_category: dict[str | None, list[LongCall]] = {}
+            by_stem: dict[Stem, list[LongCall]] = {}
             others = []
             for call in window.calls:
                 found = LongCall.of(call, types, ansi=spec.ansi) if _has_stretches(spec, window, inputs) else None
                 if found is None:
                     others.append(call)
                 else:
-                    by_category.setdefault(found[0], []).append(found[1])
-            chosen.append((window, by_category))
+                    category, long_call = found
+                    distinct = next((one for one in long_call.split.partials if one.form == "distinct"), None)
+                    by_stem.setdefault((category, distinct), []).append(long_call)
+            chosen.append((window, by_stem))
             if others:
                 rest.append(replace(window, calls=tuple(others)))
-        partials: dict[str | None, dict[PartialCall, None]] = {}
-        for _, by_category in chosen:
-            for category, calls in by_category.items():
-                known = partials.setdefault(category, {})
+        partials: dict[Stem, dict[PartialCall, None]] = {}
+        for _, by_stem in chosen:
+            for stem, calls in by_stem.items():
+                known = partials.setdefault(stem, {})
                 known.update(dict.fromkeys(partial for call in calls for partial in call.split.partials))
-        recipes = {category: Recipe(tuple(known), category) for category, known in partials.items()}
+        recipes = {stem: Recipe(tuple(known), stem[0]) for stem, known in partials.items()}
         long = tuple(
-            LongCalls(spec, window, inputs, types, tuple(calls), recipes[category])
-            for window, by_category in chosen
-            for category, calls in by_category.items()
+            LongCalls(spec, window, inputs, types, tuple(calls), recipes[stem])
+            for window, by_stem in chosen
+            for stem, calls in by_stem.items()
         )
         return cls(long, replace(spec, windows=tuple(rest)) if rest else None)
 

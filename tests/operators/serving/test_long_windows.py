@@ -43,12 +43,13 @@ FRAMES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves of a few rows, so that few rows have several levels."""
+@pytest.fixture(autouse=True, params=[10.0, 0.6], ids=["small leaves", "larger leaves"])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves of a few rows, so that few rows have several levels; or larger ones where many rows are left."""
     monkeypatch.setattr(condensed, "LEAF", 4)
     monkeypatch.setattr(condensed, "_FAN", 3)
-    monkeypatch.setattr(condensed, "_MOST_LEFT", 10.0)
+    monkeypatch.setattr(condensed, "_MOST_LEFT", request.param)
+    monkeypatch.setattr(condensed, "_LARGER", ((8, 2), (16, 2)))
     monkeypatch.setattr(store, "CONDENSED_FROM", 5)
 
 
