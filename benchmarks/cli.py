@@ -25,6 +25,7 @@ from benchmarks.interval.options import IntervalOptions
 from benchmarks.interval.suite import interval_suite
 from benchmarks.periods import PeriodsOptions, periods_suite
 from benchmarks.residuals import ResidualsOptions, residuals_suite
+from benchmarks.serving.command import serving
 from benchmarks.skew.suite import SkewOptions, skew_suite
 from benchmarks.stream.options import StreamOptions
 from benchmarks.stream.suite import stream_suite
@@ -158,6 +159,9 @@ def _bench(make: Callable[..., Suite], options: Any, limits: Limits, json: Path 
 
 for _name, (_options, _make, _help) in SUITES.items():
     app.command(_name, short_help=_help[0], help="\n\n".join(_help))(command(_options, partial(_bench, _make)))
+
+
+app.command()(serving)
 
 
 @app.command()

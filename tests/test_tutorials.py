@@ -56,7 +56,7 @@ def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path
 
 
 def test_a_tutorial_says_for_whom_and_how_long() -> None:
-    assert len(TUTORIALS) == 3
+    assert len(TUTORIALS) == 4
     for page in TUTORIALS:
         text = page.read_text(encoding="utf-8")
         assert re.match(r"# Ten minutes for [\w ]+\n\n\*\*For\*\* .*\n", text), page.name

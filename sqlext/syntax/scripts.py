@@ -47,7 +47,8 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
     statements = split_tokens(tokens)
     if compat != "openmldb":
         if statements and words(statements[0], 1) == ("DEPLOY",) and len(statements[0]) > 2:
-            message, help = "DEPLOY works only in OpenMLDB", 'read the statement with compat="openmldb"'
+            message = "DEPLOY is OpenMLDB's"
+            help = 'read the statement with compat="openmldb", or leave the word out: `sqlext deploy` deploys a query'
             raise ParseError(
                 message, condition="syntax-error", span=span_of_tokens(statements[0][:1]), help=help, sql=sql
             )
@@ -68,6 +69,16 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
         return _without_config(_without_deploy(asked[0]))
     except SqlExtError as error:
         raise error.with_sql(sql) from None
+
+
+def deployed_name(sql: str) -> str | None:
+    """The name in a script's DEPLOY, without its database; None where there is no DEPLOY."""
+    try:
+        statements = split_tokens(SqlExt().tokenize(sql))
+    except SqlglotError:
+        return None
+    deploy = next((statement for statement in statements if words(statement, 1) == ("DEPLOY",)), None)
+    return None if deploy is None else str(deploy[_behind_name(deploy) - 1].text)
 
 
 def declares(statement: str) -> bool:
@@ -154,11 +165,7 @@ def _without_deploy(statement: list[Token]) -> list[Token]:
     """The query of ``DEPLOY [IF NOT EXISTS] [OPTIONS (...)] name [OPTIONS (...)] query``."""
     if words(statement, 1) != ("DEPLOY",):
         return statement
-    at = 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1
-    at = _behind_options(statement, at) + 1  # the name
-    while at < len(statement) and statement[at].token_type == TokenType.DOT:
-        at += 2
-    at = _behind_options(statement, at)
+    at = _behind_options(statement, _behind_name(statement))
     if at >= len(statement) or statement[at].token_type not in (TokenType.SELECT, TokenType.WITH, _OPEN):
         span = span_of_tokens(statement[at : at + 1] or statement[-1:])
         raise ParseError(
@@ -168,6 +175,14 @@ def _without_deploy(statement: list[Token]) -> list[Token]:
             help="write DEPLOY name [OPTIONS (...)] SELECT ...",
         )
     return statement[at:]
+
+
+def _behind_name(statement: Sequence[Token]) -> int:
+    """The place behind DEPLOY's name, which may have a database."""
+    at = _behind_options(statement, 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1) + 1
+    while at < len(statement) and statement[at].token_type == TokenType.DOT:
+        at += 2
+    return min(at, len(statement))
 
 
 def _behind_options(statement: Sequence[Token], at: int) -> int:

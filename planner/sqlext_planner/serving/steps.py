@@ -1,0 +1,55 @@
+"""From an optimized plan to what a deployment keeps of its tables and computes of a request row.
+
+The plan is a chain from the result down to the request table: projections, LAST JOINs and windows. What else a row
+reads, right sides and union sources, is a table with filters and projections. Everything that has no such form is
+refused with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlext_operators.expressions.nodes import TaskColumn
+from sqlext_operators.serving.steps import BranchStep, ProjectStep, ServingSpec, Step
+
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Output
+from sqlext_planner.serving.lowering import Lowering, ServingSettings
+from sqlext_planner.serving.refusals import refused
+
+
+def serving_spec(plan: LogicalPlan, request: str, settings: ServingSettings) -> ServingSpec:
+    """What a deployment of an optimized plan keeps and computes. `request` is the request table's name in the plan.
+
+    Raises UnsupportedError for what cannot be answered for one row, AnalysisError for types that do not fit.
+    """
+    lowering = Lowering(request, settings)
+    if not isinstance(plan, Output):
+        raise refused(f"{type(plan).__name__} cannot be deployed", plan.span)
+    columns = plan.child.output_columns
+    steps = [*lowering.chain(plan.child, frozenset(columns)), lowering.numbered(columns, plan.child)]
+    tables = {name: pa.schema(list(fields.items())) for name, fields in lowering.tables.items()}
+    return ServingSpec(request, tables, tuple(lowering.inputs), tuple(_merged(steps)), plan.names)
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    """The steps without those that only select columns, and one for a projection and one that renames its columns."""
+    merged: list[Step] = []
+    for place, step in enumerate(steps):
+        if isinstance(step, BranchStep):
+            merged.append(BranchStep(tuple(_merged(step.steps)), step.columns, step.keys))
+            continue
+        if isinstance(step, ProjectStep):
+            columns = [item for item in step.columns if isinstance(item[1], TaskColumn)]
+            if len(columns) == len(step.columns):
+                names = {name: expression.name for name, expression in columns if isinstance(expression, TaskColumn)}
+                last = place == len(steps) - 1
+                if merged and isinstance(merged[-1], ProjectStep):
+                    known = dict(merged[-1].columns)
+                    merged[-1] = ProjectStep(tuple((name, known[below]) for name, below in names.items()))
+                    continue
+                if merged and not last and all(name == below for name, below in names.items()):
+                    continue
+        merged.append(step)
+    return merged
