@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 import socket
@@ -107,6 +108,9 @@ def _serve(service: Service, options: ServerOptions, listening: socket.socket, g
         if service.failure is not None:
             server.should_exit = True
         else:
+            # what is there by now stays: no answer has to wait until it is looked through once more
+            gc.collect()
+            gc.freeze()
             _LOG.info("ready: %s", ", ".join(service.deployments))
 
     config = uvicorn.Config(

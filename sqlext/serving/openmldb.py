@@ -62,8 +62,7 @@ class OpenMldb:
             content.update(_content(body, "input"))
             return _rows(content["input"], deployment)
 
-        answers = await server.answers(deployment, read)
-        return await server.compute(lambda: _response(deployment, answers, content))
+        return await server.answers(deployment, read, lambda answers: _response(deployment, answers, content))
 
     async def push(self, request: Request) -> Response:
         """Rows of a table are stored."""

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from sqlext_planner.conditions import Condition
 from sqlext_planner.errors import SqlExtError
 from starlette.applications import Starlette
@@ -160,15 +161,30 @@ class _Server:
             raise RequestError(f"the body has more than {most:,} bytes", condition="body-too-large", help=help)
         return b"".join(parts)
 
-    async def answers(self, deployment: Deployment, read: Callable[[], Any]) -> list[Answer]:
-        """The results for the rows that `read` makes of the body; other requests come between many."""
-        rows = await self.compute(read)
-        answers: list[Answer] = []
-        for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
-            part = rows.slice(start, _ROWS_AT_ONCE)
-            answers += await self.waited(lambda part=part: self.service.asked(deployment, part))  # type: ignore[misc]
+    async def answers(
+        self, deployment: Deployment, read: Callable[[], pa.RecordBatch], shown: Callable[[list[Answer]], Response]
+    ) -> Response:
+        """What is shown of the results for the rows that `read` makes of the body: few rows in one go, between many
+        other requests come."""
+
+        def few() -> pa.RecordBatch | tuple[list[Answer], Response]:
+            rows = read()
+            if rows.num_rows > _ROWS_AT_ONCE or not self.service.has_rows_of(deployment):
+                return rows
+            answers = deployment.answers(rows)
+            return answers, shown(answers)
+
+        begun = await self.compute(few)
+        if isinstance(begun, tuple):
+            answers, response = begun
+        else:
+            answers = []
+            for start in range(0, begun.num_rows, _ROWS_AT_ONCE):
+                part = begun.slice(start, _ROWS_AT_ONCE)
+                answers += await self.waited(lambda part=part: self.service.asked(deployment, part))  # type: ignore[misc]
+            response = await self.compute(lambda: shown(answers))
         self.meters.answered(deployment.name, answers)
-        return answers
+        return response
 
     async def store(self, request: Request, table: ServedTable, body: bytes, read: Callable[[], Any]) -> Stored:
         """Store the rows that `read` makes of the body, once for each idempotency key."""
@@ -192,18 +208,20 @@ class _Server:
         schema, zone = deployment.schemas[deployment.request], zone_of(deployment.settings.time_zone)
         if _is_arrow(request):
             table = deployment.request
-            answers = await self.answers(deployment, lambda: to_batch(read_arrow(body, schema, zone), schema, table))
-            return await self.compute(lambda: _arrow_answers(deployment, answers))
+            return await self.answers(
+                deployment,
+                lambda: to_batch(read_arrow(body, schema, zone), schema, table),
+                lambda answers: _arrow_answers(deployment, answers),
+            )
         is_list = False
 
-        def read() -> Any:
+        def read() -> pa.RecordBatch:
             nonlocal is_list
             rows = _only(parsed_json(body), "input")
             is_list = isinstance(rows, list)
             return batch_of_objects(checked_rows(rows, "'input'"), schema, deployment.request, zone)
 
-        answers = await self.answers(deployment, read)
-        return await self.compute(lambda: _json_answers(deployment, answers, is_list))
+        return await self.answers(deployment, read, lambda answers: _json_answers(deployment, answers, is_list))
 
     async def push(self, request: Request) -> Response:
         table = self.service.table(request.path_params["table"])

@@ -228,6 +228,10 @@ class Service:
             raise RequestError(f"no deployment reads a table '{name[:100]}'", condition="unknown-table", help=help)
         return found
 
+    def has_rows_of(self, deployment: Deployment) -> bool:
+        """Whether this process answers for a deployment."""
+        return not isinstance(deployment, Divided)
+
     def asked(self, deployment: Deployment, rows: pa.RecordBatch) -> Future[list[Answer]]:
         """The results for rows, in time."""
         if isinstance(deployment, Divided):

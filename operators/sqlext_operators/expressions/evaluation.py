@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +43,23 @@ def true_rows(condition: TaskExpression, columns: Columns, count: int) -> Bools:
 def evaluate(expression: TaskExpression, columns: Columns, count: int) -> pa.Array:
     """The expression's values of `count` rows, in its type. Raises a TaskError for a row whose computation is an error
     (RowOverflowError where it is `checked` and overflows), unless something decides before it: AND, OR, CASE."""
-    if isinstance(expression, TaskColumn):
-        return columns(expression.name)
-    result = evaluate_rows(expression, columns, count)
-    for error in failed_rows(result.failures):
-        raise error
-    return result.array
+    return evaluate_all((expression,), columns, count)[0]
+
+
+def evaluate_all(expressions: Sequence[TaskExpression], columns: Columns, count: int) -> list[pa.Array]:
+    """As `evaluate`, of several expressions over the same columns. What is one object in them is computed once
+    (`nodes.shared`)."""
+    evaluation = _Evaluation(columns, count)
+    arrays = []
+    for expression in expressions:
+        if isinstance(expression, TaskColumn):
+            arrays.append(columns(expression.name))
+            continue
+        result = evaluation.of(expression)
+        for error in failed_rows(result.failures):
+            raise error
+        arrays.append(result.array)
+    return arrays
 
 
 def evaluate_rows(expression: TaskExpression, columns: Columns, count: int) -> Values:
@@ -60,11 +71,19 @@ def evaluate_rows(expression: TaskExpression, columns: Columns, count: int) -> V
 class _Evaluation:
     columns: Columns
     count: int
+    #: What has been computed, by the id of its expression.
+    known: dict[int, Values] = field(default_factory=dict)
 
     def of(self, expression: TaskExpression) -> Values:
+        if isinstance(expression, TaskColumn):
+            return Values(self.columns(expression.name))
+        values = self.known.get(id(expression))
+        if values is None:
+            values = self.known[id(expression)] = self._of(expression)
+        return values
+
+    def _of(self, expression: TaskExpression) -> Values:
         match expression:
-            case TaskColumn(name):
-                return Values(self.columns(name))
             case TaskConstant(value, kind):
                 return Values(pa.repeat(pa.scalar(value, kind), self.count))
             case Widened(operand, kind):

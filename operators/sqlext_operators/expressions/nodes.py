@@ -7,8 +7,8 @@ Spark hands to Python; conditions have pa.bool_().
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -172,3 +172,23 @@ class TaskCall(TaskExpression):
     @property
     def may_fail(self) -> bool:
         return self.fails or super().may_fail
+
+
+def shared(expressions: Sequence[TaskExpression]) -> tuple[TaskExpression, ...]:
+    """The expressions with equal parts of theirs as one object, so that they are computed once."""
+    known: dict[tuple[Any, ...], TaskExpression] = {}
+
+    def one(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(one, value))
+        if not isinstance(value, TaskExpression):
+            return value
+        parts = {item.name: one(getattr(value, item.name)) for item in fields(value)}
+        return known.setdefault((type(value), *map(key, parts.values())), replace(value, **parts))
+
+    def key(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(key, value))
+        return id(value) if isinstance(value, TaskExpression) else repr(value)  # 0.0 and -0.0 are equal
+
+    return tuple(map(one, expressions))

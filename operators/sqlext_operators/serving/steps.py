@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.columns.reshape import rows_without_columns
-from sqlext_operators.expressions.evaluation import evaluate, true_rows
+from sqlext_operators.expressions.evaluation import evaluate_all, true_rows
 from sqlext_operators.expressions.nodes import TaskColumn, TaskExpression
 from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.last_join.operator import LastJoinProcessor
@@ -36,7 +36,7 @@ def computed(items: Items, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The values of expressions over a batch's columns, by their names. Raises as `evaluate`."""
     if not items:
         return rows_without_columns(batch.num_rows)
-    columns = [evaluate(expression, batch.column, batch.num_rows) for _, expression in items]
+    columns = evaluate_all([expression for _, expression in items], batch.column, batch.num_rows)
     return pa.RecordBatch.from_arrays(columns, names=[name for name, _ in items])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlext_operators.expressions.nodes import TaskColumn, TaskExpression
@@ -198,6 +198,20 @@ class Lowering:
 
     def kept(self, spec: InputSpec) -> int:
         """The number of an input, the same one for equal inputs."""
+        steps: list[ProjectStep | FilterStep] = []
+        for step in spec.steps:
+            one = composed(steps[-1], step) if steps else None
+            steps[-1:] = [one] if one is not None else [*steps[-1:], step]
+        spec = replace(spec, steps=tuple(steps))
         if spec not in self.inputs:
             self.inputs.append(spec)
         return self.inputs.index(spec)
+
+
+def composed(first: object, second: object) -> ProjectStep | None:
+    """A projection and one that only selects and renames its columns, as one; None for other steps."""
+    if not isinstance(first, ProjectStep) or not isinstance(second, ProjectStep):
+        return None
+    known = dict(first.columns)
+    columns = [(name, known[item.name]) for name, item in second.columns if isinstance(item, TaskColumn)]
+    return ProjectStep(tuple(columns)) if len(columns) == len(second.columns) else None

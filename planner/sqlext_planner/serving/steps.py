@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from sqlext_operators.expressions.nodes import TaskColumn
+from sqlext_operators.expressions.nodes import TaskColumn, shared
 from sqlext_operators.serving.steps import BranchStep, ProjectStep, ServingSpec, Step
 
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Output
-from sqlext_planner.serving.lowering import Lowering, ServingSettings
+from sqlext_planner.serving.lowering import Lowering, ServingSettings, composed
 from sqlext_planner.serving.refusals import refused
 
 
@@ -40,16 +40,22 @@ def _merged(steps: Sequence[Step]) -> list[Step]:
         if isinstance(step, BranchStep):
             merged.append(BranchStep(tuple(_merged(step.steps)), step.columns, step.keys))
             continue
-        if isinstance(step, ProjectStep):
-            columns = [item for item in step.columns if isinstance(item[1], TaskColumn)]
-            if len(columns) == len(step.columns):
-                names = {name: expression.name for name, expression in columns if isinstance(expression, TaskColumn)}
-                last = place == len(steps) - 1
-                if merged and isinstance(merged[-1], ProjectStep):
-                    known = dict(merged[-1].columns)
-                    merged[-1] = ProjectStep(tuple((name, known[below]) for name, below in names.items()))
-                    continue
-                if merged and not last and all(name == below for name, below in names.items()):
-                    continue
+        one = composed(merged[-1], step) if merged else None
+        if one is not None:
+            merged[-1] = one
+            continue
+        if merged and place < len(steps) - 1 and isinstance(step, ProjectStep) and _only_selects(step):
+            continue
         merged.append(step)
-    return merged
+    return [_with_shared(step) if isinstance(step, ProjectStep) else step for step in merged]
+
+
+def _only_selects(step: ProjectStep) -> bool:
+    """Whether it leaves columns away, and nothing else."""
+    return all(isinstance(item, TaskColumn) and item.name == name for name, item in step.columns)
+
+
+def _with_shared(step: ProjectStep) -> ProjectStep:
+    """The projection with parts that its columns have in common computed once."""
+    names, expressions = zip(*step.columns, strict=True) if step.columns else ((), ())
+    return ProjectStep(tuple(zip(names, shared(expressions), strict=True)))

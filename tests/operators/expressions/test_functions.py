@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
+from typing import cast as cast_to
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,8 @@ from sqlext_operators.errors import RowError, RowOverflowError, TaskError
 from sqlext_operators.expressions import fdlibm, time_texts, zones
 from sqlext_operators.expressions.casts import CastOptions, Mode
 from sqlext_operators.expressions.decimal_texts import double_text, rounded_double
-from sqlext_operators.expressions.evaluation import evaluate, evaluate_rows
+from sqlext_operators.expressions.evaluation import evaluate, evaluate_all, evaluate_rows
+from sqlext_operators.expressions.functions import KERNELS
 from sqlext_operators.expressions.nodes import (
     IsNull,
     TaskArithmetic,
@@ -26,8 +29,9 @@ from sqlext_operators.expressions.nodes import (
     TaskExpression,
     TaskFirst,
     TaskNot,
+    shared,
 )
-from sqlext_operators.expressions.values import plain_values
+from sqlext_operators.expressions.values import Values, plain_values
 
 INT, LONG, DOUBLE, TEXT, DATE = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.date32()
 TIME, CLOCK = pa.timestamp("us", "UTC"), pa.timestamp("us")
@@ -324,6 +328,33 @@ def test_fields_of_dates() -> None:
         assert call("date field", INT, days, options=(field,)) == [*numbers, None]
     leap = pa.array([dt.date(2024, 1, 31)], DATE)
     assert call("plus months", DATE, leap, pa.array([1], INT)) == [micros("2024-02-29") // 86_400_000_000]
+
+
+def test_what_expressions_share_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def counted(arrays: Sequence[pa.Array], expression: TaskCall) -> Values:
+        calls.append(expression.name)
+        return Values(arrays[0])
+
+    monkeypatch.setitem(cast_to(dict[str, Any], KERNELS), "counted", counted)
+
+    def same() -> TaskCall:
+        return TaskCall("counted", (TaskColumn("x", INT),), INT, ())
+
+    both = [TaskArithmetic("+", same(), same(), INT), TaskNot(TaskComparison("=", same(), X))]
+    columns = {"x": pa.array([3, None, 4], INT)}
+    expected = [pa.array([6, None, 8], INT), pa.array([False, None, False])]
+    assert evaluate_all(both, columns.__getitem__, 3) == expected
+    assert len(calls) == 3
+    assert evaluate_all(shared(both), columns.__getitem__, 3) == expected
+    assert len(calls) == 4
+
+
+def test_zeros_of_both_signs_are_not_shared() -> None:
+    zeros = [TaskFirst((TaskConstant(value, DOUBLE),), DOUBLE) for value in (0.0, -0.0)]
+    first, second = (array[0].as_py() for array in evaluate_all(shared(zeros), {}.__getitem__, 1))
+    assert [math.copysign(1, value) for value in (first, second)] == [1, -1]
 
 
 def test_strings() -> None:
