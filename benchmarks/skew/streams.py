@@ -196,9 +196,10 @@ def main() -> None:
             for statement in options.statements.split(","):
                 found = {}
                 for name in options.partitioners.split(","):
-                    out = root / "out"
+                    # a folder for each run: what Spark's state store does in the background may end after the query
+                    out = root / f"{statement}-{buckets}-{name}"
                     found[name] = run_stream(session, root / "streams", statement, name, buckets, out, options.pace)
-                    shutil.rmtree(out)
+                    shutil.rmtree(out, ignore_errors=True)
                 print(f"{statement}, {buckets} buckets, {options.rows:,} rows a micro-batch", flush=True)
                 print("\n".join(_lines(found, phases)), flush=True)
     spark.stop()

@@ -177,7 +177,7 @@ def check_order(expression: Expression | None, kind: DataType) -> None:
     """ORDER BY takes integers, dates and timestamps. Raises AnalysisError."""
     if expression is not None and kind.simpleString() not in WINDOW_ORDER_TYPES:
         raise AnalysisError(
-            f"ORDER BY of a window union does not take {kind.simpleString()}: {expression}",
+            f"ORDER BY of a window does not take {kind.simpleString()}: {expression}",
             condition="order-type",
             span=expression.span,
             help="order by a smallint, int, bigint, date or timestamp column; cast it in a subquery if necessary",
@@ -192,14 +192,14 @@ def check_further(key: SortKey, kind: DataType, arrow: pa.DataType) -> None:
     name = kind.simpleString()
     if "collate" in name.lower():
         raise UnsupportedError(
-            f"ORDER BY of a window union does not take a string with a collation: {key.expression} is {name}",
+            f"ORDER BY of a window does not take a string with a collation: {key.expression} is {name}",
             condition="order-type",
             span=key.span or key.expression.span,
             help="order by lower(...) or COLLATE UTF8_BINARY",
         )
     if arrow != YEAR_MONTH and not is_scalar(arrow):
         raise AnalysisError(
-            f"ORDER BY of a window union does not take {name}: {key.expression}",
+            f"ORDER BY of a window does not take {name}: {key.expression}",
             condition="order-type",
             span=key.span or key.expression.span,
             help="order by its fields, or cast it to string",

@@ -10,18 +10,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan, present_plan, sized_plan
-from sqlext_planner.exchange.partitioning.replanner import CALM, PATIENCE, Counts, Replanned, Replanner, members
+from sqlext_planner.exchange.partitioning.replanner import CALM, STEPS, Counts, Replanned, Replanner, members
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
     from sqlext_operators.exchange.stream_placement import BucketReport, StreamPlacement
 
 
-#: Copies are at most such a part of the rows, by the counts of `PATIENCE` micro-batches: what is counted is not quite
-#: what comes, and more than 0.15 are too many.
+#: Copies are at most such a part of the rows, by the counts of a micro-batch: what is counted is not quite what comes,
+#: and more than 0.15 are too many.
 MOST_COPIES = 0.13
 #: The fullest bucket loses at least such a part of its work.
 LEAST_GAIN = 0.25
@@ -57,15 +58,19 @@ def adaptive_plan(exchange: Exchange, placement: Placement) -> PartitionPlan:
     sizes = np.where(is_hot, np.where(room > 0, np.ceil(owned / np.maximum(room, 1e-9)), partitions), 1)
     sizes = np.where(work > _WARM * average, np.maximum(sizes, before), sizes)
     sizes = np.clip(sizes, 1, np.clip(np.floor(owned / np.maximum(others, 1e-9)), 1, partitions)).astype(np.int64)
-    most = partitions
-    while float((np.minimum(sizes, most) * others)[sizes > 1].sum()) > MOST_COPIES * exchange.loads.rows and most > 1:
+    most, elsewhere = partitions, np.where(sizes > 1, others, 0.0)
+    while most > 1:
+        copies = float((np.minimum(np.minimum(sizes, most), partitions - 1) * elsewhere).sum())
+        if copies <= MOST_COPIES * exchange.loads.rows:
+            break
         most -= 1
     return sized_plan(exchange, placement, np.minimum(sizes, most).tolist(), exchange.copies)
 
 
 class AdaptiveReplanner(Replanner):
-    """The places of keys that begin by hash, and that change when a change would have paid in some micro-batches in
-    turn. `clock` gives seconds."""
+    """The places of keys that begin by hash, and that change when a change would have paid in a micro-batch. The new
+    places get copies in the next one, and own nothing; they are given up again unless they would have paid in that one
+    too. `clock` gives seconds."""
 
     def __init__(
         self, spec: Replanned, where: StreamPlacement | None = None, clock: Callable[[], float] = time.monotonic
@@ -78,53 +83,64 @@ class AdaptiveReplanner(Replanner):
     def _forget(self) -> None:
         """Begin to count anew."""
         self._open = Counts()
-        #: The counts of the last micro-batches, and whether the newest ones have not been looked at.
-        self._seen: deque[Counts] = deque(maxlen=PATIENCE)
-        self._is_new = False
-        self._uneven, self._calm = 0, 0
+        #: The counts of the last micro-batch that has not been looked at.
+        self._newest: Counts | None = None
+        self._calm = 0
 
     def _count(self, reports: Sequence[BucketReport]) -> None:
-        """What came under the present placement, once that is alone; before the first change blocks have no number."""
-        if len(self.where.epochs) > 1:
+        """What came under the present placement while only one owns rows; before the first change blocks have no
+        number."""
+        last = self.where.epochs[-1]
+        if len(self.where.epochs) > 1 and last.since is not None:
             self._forget()
             return
         number = self.where.number or None
         self._open.add([report for report in reports if report.placement == number], decay=1)
         if self._open.total >= LEAST_ROWS * len(self._spec.pids):
-            self._seen.append(self._open)
-            self._open, self._is_new = Counts(), True
+            self._newest, self._open = self._open, Counts()
 
     def _heard(self, reports: Sequence[BucketReport]) -> bool:
         """Before the first change a bucket without rows need not tell anything."""
         return self.where.number == 0 or super()._heard(reports)
 
+    def _next(self) -> StreamPlacement | None:
+        epochs = self.where.epochs
+        if len(epochs) > 1 and epochs[-1].since is None:
+            counts, self._newest = self._newest, None
+            if counts is None:
+                return None
+            if not self._holds(self._exchange(counts), epochs[0].placement, epochs[-1].placement):
+                self._forget()
+                # the next change has the numbers that come after those of this one
+                return replace(self.where, number=self.where.number + STEPS - 1, epochs=epochs[:-1])
+        return super()._next()
+
     def _announced(self) -> StreamPlacement | None:
-        if not self._is_new:
+        counts, self._newest = self._newest, None
+        if counts is None:
             return None
-        self._is_new = False
-        pays, shrinks, _ = self._judged(self._seen[-1])
-        self._uneven = self._uneven + 1 if pays else 0
-        self._calm = self._calm + 1 if shrinks and not pays else 0
-        if self._uneven < PATIENCE and self._calm < CALM:
-            return None
-        every = Counts()
-        for counts in self._seen:
-            every.take(counts)
-        pays, shrinks, plan = self._judged(every)
+        exchange, placement = self._exchange(counts), self.where.epochs[0].placement
+        plan = adaptive_plan(exchange, placement)
+        assert plan.placement is not None
+        is_better = _pays(present_plan(exchange, placement, exchange.copies), plan)
+        shrinks = members(plan.placement) < members(placement)
+        self._calm = self._calm + 1 if shrinks and not is_better else 0
         now = self._clock()
         busy = len(self._changes) == MOST_CHANGES and now - self._changes[0] < _HOUR
-        if busy or not (pays or shrinks):
+        if busy or not (is_better or self._calm >= CALM):
             return None
         self._changes.append(now)
-        assert plan.placement is not None
+        self._forget()
         return self._with(plan.placement)
 
-    def _judged(self, counts: Counts) -> tuple[bool, bool, PartitionPlan]:
-        """Whether other places would have paid, whether fewer would have done, and these."""
-        exchange, placement = self._exchange(counts), self.where.epochs[0].placement
-        present, plan = present_plan(exchange, placement, exchange.copies), adaptive_plan(exchange, placement)
-        assert plan.placement is not None
-        fullest = float(present.work.max())
-        gain = fullest - float(plan.work.max())
-        pays = gain >= LEAST_GAIN * fullest and gain > plan.moved - present.moved
-        return pays, members(plan.placement) < members(placement), plan
+    def _holds(self, exchange: Exchange, old: Placement, new: Placement) -> bool:
+        """Whether the new places are still better, or fewer and no worse."""
+        before, after = (present_plan(exchange, placement, exchange.copies) for placement in (old, new))
+        return _pays(before, after) or (members(new) < members(old) and not _pays(after, before))
+
+
+def _pays(before: PartitionPlan, after: PartitionPlan) -> bool:
+    """Whether the fullest bucket has so much less work in other places that these are worth the copies."""
+    fullest = float(before.work.max())
+    gain = fullest - float(after.work.max())
+    return gain >= LEAST_GAIN * fullest and gain > after.moved - before.moved

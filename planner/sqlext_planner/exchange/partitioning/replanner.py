@@ -108,13 +108,6 @@ class Counts:
         self.keys = {key: rows for key, rows in self.keys.items() if rows.sum() > least}
         self.names = {key: name for key, name in self.names.items() if key in self.keys}
 
-    def take(self, other: Counts) -> None:
-        """The rows of other counts too."""
-        for counts, more in ((self.buckets, other.buckets), (self.keys, other.keys)):
-            for key, rows in more.items():
-                counts[key] = counts.get(key, 0.0) + rows
-        self.names.update(other.names)
-
 
 class Replanner:
     """The placement of a running stream: `where` it is now."""
