@@ -1,0 +1,450 @@
+"""A deployment that begins with the checkpoint of a stream of its statement answers as batch over the stream's rows."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import typer
+from pyspark.sql import SparkSession
+from sqlext_planner.errors import SqlExtError
+from sqlext_planner.spark.stored_state import StoredState
+
+from sqlext import Session
+from sqlext.cli.serve import _locations, _warm
+from sqlext.serving.deployment import Deployment
+from sqlext.serving.division import division
+from sqlext.serving.journal import Journal
+from sqlext.serving.service import Service
+from sqlext.serving.values import to_batch
+from sqlext.serving.verify import same
+from sqlext.serving.warm import WarmStart
+from sqlext.serving.workers import Divided, opened
+from tests.serving.servers import served
+from tests.sql.streams import DELAY, SECOND, START, register, started, stream_conf, write_batches
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"id": "int", "k": "int", "g": "int", "ts": "timestamp", "v": "bigint", "x": "double", "s": "string"}
+DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+ARROW = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("k", pa.int32()),
+        ("g", pa.int32()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("v", pa.int64()),
+        ("x", pa.float64()),
+        ("s", pa.string()),
+    ]
+)
+NAMES = ("wa", "wb", "wc")
+#: Files of each stream, so many of which the query reads.
+FILES, READ = 6, 4
+SECONDS = 60
+Row = tuple[Any, ...]
+
+#: {0} is the suffix of the tables' names, {1} a hint.
+STATEMENTS = {
+    "a union": """SELECT {1} id, sum(v) OVER w AS s, count(s) OVER w AS n, min(x) OVER w AS m, lag(v, 1) OVER w AS l,
+        first_value(s) OVER w AS f FROM wa{0} WINDOW w AS (UNION wb{0} PARTITION BY k ORDER BY ts
+        ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)""",
+    "without the other rows of the table": """SELECT {1} id, sum(v) OVER w AS s, distinct_count(s) OVER w AS d
+        FROM wa{0} WINDOW w AS (UNION wb{0}, wc{0} PARTITION BY k ORDER BY ts
+        ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW INSTANCE_NOT_IN_WINDOW)""",
+    "no union": """SELECT {1} id, sum(v) OVER w AS s, avg(x) OVER w AS a FROM wa{0} WINDOW w AS (PARTITION BY k, g
+        ORDER BY ts ROWS_RANGE BETWEEN 30s PRECEDING AND CURRENT ROW)""",
+    "counted rows": """SELECT {1} id, sum(v) OVER w AS s, first_value(v) OVER w AS f FROM wa{0}
+        WINDOW w AS (UNION wb{0} PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)""",
+    "at most so many": """SELECT {1} id, sum(v) OVER w AS s, count(v) OVER w AS n FROM wa{0} WINDOW w AS (UNION wb{0}
+        PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW MAXSIZE 4)""",
+    "at most so many of a time": """SELECT {1} id, sum(v) OVER w AS s, last_value(s) OVER w AS f FROM wa{0}
+        WINDOW w AS (UNION wb{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 30s PRECEDING AND 2s PRECEDING MAXSIZE 3
+        EXCLUDE CURRENT_TIME)""",
+    "rows to come": """SELECT {1} id, count(v) OVER w AS n, sum(v) OVER w AS s FROM wa{0} WINDOW w AS (
+        UNION wb{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND 4s FOLLOWING)""",
+    "windows of standard SQL": """SELECT {1} id, sum(v) OVER w AS s, count(*) OVER w AS n,
+        lag(v) OVER (PARTITION BY k ORDER BY ts) AS l FROM wa{0}
+        WINDOW w AS (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)""",
+    "several windows and computed columns": """SELECT {1} id, sum(v + 1) OVER w AS s, count(x) OVER u AS n,
+        sum_where(v, x > 0) OVER u AS p FROM wa{0} WINDOW w AS (UNION (SELECT id, k, g, ts, v * 2 AS v, x, s FROM wb{0}
+        WHERE v > 0 OR s IS NULL) PARTITION BY k % 3, g ORDER BY ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW),
+        u AS (UNION wc{0} PARTITION BY k % 3, g ORDER BY ts ROWS BETWEEN 5 PRECEDING AND CURRENT ROW)""",
+    "a table beside the stream": """SELECT {1} id, sum(v) OVER w AS s, count(*) OVER w AS n FROM wa{0}
+        WINDOW w AS (UNION wb{0}, wt PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 25s PRECEDING AND CURRENT ROW)""",
+    "a LAST JOIN with a table": """SELECT {1} a.id, t.s AS named, sum(a.v) OVER w AS s FROM wa{0} a
+        LAST JOIN wt t ORDER BY t.ts ON a.k = t.k AND t.ts <= a.ts
+        WINDOW w AS (UNION wb{0} PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)""",
+    # a chain has another order of rows of one time: no window tells them apart
+    "two keys": """SELECT {1} id, sum(v) OVER w AS s, count(v) OVER u AS n, max(x) OVER u AS m FROM wa{0}
+        WINDOW w AS (UNION wb{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND 4s FOLLOWING),
+        u AS (UNION wc{0} PARTITION BY g ORDER BY ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)""",
+    "three keys and renamed columns": """SELECT {1} q.id, q.s, q.n, sum(q.value) OVER z AS t FROM (
+        SELECT id, k, g, ts, v AS value, sum(v) OVER w AS s, count(x) OVER u AS n FROM wa{0}
+        WINDOW w AS (UNION wb{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND 2s FOLLOWING),
+        u AS (PARTITION BY g ORDER BY ts ROWS_RANGE BETWEEN 15s PRECEDING AND 1s PRECEDING)) q
+        WINDOW z AS (PARTITION BY q.k, q.g ORDER BY q.ts ROWS_RANGE BETWEEN 30s PRECEDING AND CURRENT ROW)""",
+}
+
+
+def drawn(name: str, count: int = 90) -> list[Row]:
+    """Stored rows in the order of arrival, up to `DELAY` seconds late."""
+    rng = random.Random(name)
+    rows: list[tuple[float, Row]] = []
+    for time in sorted(rng.randrange(SECONDS * 4) for _ in range(count)):
+        value = rng.choice([None, *range(-3, 4)])
+        x, s = None if value is None else value / 4, rng.choice([None, "", "a", "b"])
+        # one key has most rows, and is spread where keys are
+        key = 1 if rng.random() < 0.6 else rng.randrange(5)
+        row = (-1, key, rng.randrange(3), START + time * SECOND // 4, value, x, s)
+        rows.append((time / 4 + rng.random() * (DELAY - 0.5), row))
+    return [row for _, row in sorted(rows, key=lambda item: item[0])]
+
+
+def batches(rows: list[Row]) -> list[list[Row]]:
+    size = -(-len(rows) // FILES)
+    return [rows[number * size : (number + 1) * size] for number in range(FILES)]
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, list[Row]]:
+    return {name: drawn(name) for name in NAMES}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def views(spark: SparkSession, rows: dict[str, list[Row]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Streams of the first files, and a table."""
+    folder = tmp_path_factory.mktemp("warm")
+    with stream_conf(spark):
+        for name in NAMES:
+            write_batches(folder / name, batches(rows[name])[:READ], ARROW)
+            register(spark, name, folder / name, schema=DDL)
+        table(spark, "wt", drawn("wt", 20))
+        yield folder
+        for name in ("wt", *NAMES, *(f"{name}_t" for name in NAMES)):
+            spark.catalog.dropTempView(name)
+
+
+def table(spark: SparkSession, name: str, rows: list[Row]) -> None:
+    columns = [pa.array([row[place] for row in rows], item.type) for place, item in enumerate(ARROW)]
+    spark.createDataFrame(pa.table(columns, schema=ARROW), DDL).coalesce(1).createOrReplaceTempView(name)
+
+
+def requests(seed: str) -> list[Row]:
+    """Rows to ask, each about another universe of keys."""
+    rng = random.Random(seed)
+    found = []
+    for number in range(16):
+        time = START + rng.randrange(4 * 20, 4 * (SECONDS + 20)) * SECOND // 4
+        value = rng.randrange(-3, 4)
+        found.append((number, rng.choice([1, rng.randrange(5)]), rng.randrange(3), time, value, value / 4, "a"))
+    return found
+
+
+def apart(rows: list[Row], universe: int) -> list[Row]:
+    """Rows with keys that no other universe has: 300 is a multiple of 3."""
+    return [(row[0], row[1] + 300 * universe, row[2] + 300 * universe, *row[3:]) for row in rows]
+
+
+def batch(
+    spark: SparkSession, sql: str, stored: dict[str, list[Row]], asked: list[Row], static: list[Row]
+) -> dict[int, dict[str, Any]]:
+    """The rows of batch for each request alone, over all stored rows."""
+    universes = range(len(asked))
+    for name, found in stored.items():
+        every = [row for number in universes for row in apart(found, number)]
+        more = [apart([row], number)[0] for number, row in enumerate(asked)] if name == "wa" else []
+        table(spark, f"{name}_u", [*every, *more])
+    table(spark, "wt_u", [row for number in universes for row in apart(static, number)])
+    found = Session(spark).sql(sql.replace(" wt", " wt_u")).collect()
+    for name in (*stored, "wt"):
+        spark.catalog.dropTempView(f"{name}_u")
+    return {row["id"]: row.asDict() for row in found if row["id"] >= 0}
+
+
+def mapping(row: Row) -> dict[str, Any]:
+    named = dict(zip(COLUMNS, row, strict=True))
+    return {**named, "ts": datetime.fromtimestamp(0, UTC) + timedelta(microseconds=named["ts"])}
+
+
+def run(session: Session, sql: str, folder: Path) -> Path:
+    started(session.sql(sql), folder).awaitTermination()
+    return folder / "checkpoint"
+
+
+def asked_rows(deployment: Deployment, asked: list[Row]) -> list[tuple[dict[str, Any], bool]]:
+    request = deployment.request
+    found = deployment.answers(to_batch([mapping(row) for row in asked], deployment.schemas[request], request))
+    return [(answer.row, answer.is_partial) for answer in found]
+
+
+def check(
+    session: Session, rows: dict[str, list[Row]], deployment: Deployment, title: str, files: int, low: int
+) -> None:
+    """All answers that are not partial are those of batch over the first files; from a time on none is partial."""
+    stored = {name: [row for part in batches(rows[name])[:files] for row in part] for name in NAMES}
+    asked, static = requests(f"{title} {files}"), drawn("wt", 20)
+    wanted = batch(session.spark, STATEMENTS[title].format("_u", ""), stored, asked, static)
+    answers = asked_rows(deployment, asked)
+    for row, (answer, is_partial) in zip(asked, answers, strict=True):
+        assert not is_partial or row[3] < low, (row, low)
+        assert is_partial or same(answer, wanted[row[0]]), (row, answer, wanted[row[0]])
+    assert sum(not is_partial for _, is_partial in answers) >= 5
+
+
+CASES = [
+    *((title, "") for title in STATEMENTS),
+    ("a union", "/*+ PARTITIONER(fragment) */"),
+    ("rows to come", "/*+ PARTITIONER(hybrid) */"),
+    ("counted rows", "/*+ PARTITIONER(broadcast) */"),
+    ("without the other rows of the table", "/*+ PARTITIONER(fragment) */"),
+]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(("title", "hint"), CASES)
+def test_answers_after_a_warm_start_are_those_of_batch(
+    session: Session, rows: dict[str, list[Row]], tmp_path: Path, title: str, hint: str
+) -> None:
+    checkpoint = run(session, STATEMENTS[title].format("", hint), tmp_path)
+    deployment = session.deploy(STATEMENTS[title].format("", ""), lateness=None)
+    begun = deployment.load_checkpoint(checkpoint)
+    joined = title == "a LAST JOIN with a table"
+    assert begun.missing == (("wt",) if joined else ())
+    assert "wa" in begun.tables or "INSTANCE_NOT" in STATEMENTS[title]
+    assert begun.rows == deployment.kept_rows > 0
+    if joined:
+        deployment.load("wt", session.spark.table("wt"))
+    newest = [max(row[3] for part in batches(rows[name])[:READ] for row in part) for name in NAMES]
+    check(session, rows, deployment, title, READ, min(newest) - DELAY * SECOND)
+    for name in NAMES:
+        if name in deployment.tables:
+            for part in batches(rows[name])[READ:]:
+                deployment.push(name, [mapping(row) for row in part])
+    check(session, rows, deployment, title, FILES, min(newest) - DELAY * SECOND)
+
+
+UNION = STATEMENTS["a union"].format("", "")
+
+
+@pytest.fixture(scope="module")
+def union(session: Session, views: Path) -> Path:
+    """The checkpoint of the first statement."""
+    return run(session, UNION, views / "union")
+
+
+def test_a_copied_checkpoint_is_read_where_it_is(session: Session, union: Path, tmp_path: Path) -> None:
+    shutil.copytree(union, tmp_path / "copy")
+    deployment, other = session.deploy(UNION), session.deploy(UNION)
+    found = deployment.load_checkpoint(tmp_path / "copy")
+    assert found == other.load_checkpoint(union)
+    assert isinstance(found, WarmStart)
+    files = list((tmp_path / "copy" / "state").glob("*/_metadata/v2/[0-9]*"))
+    assert files
+    assert all(str(tmp_path) in file.read_text() for file in files)
+
+
+OTHER = {
+    "another frame": (UNION.replace("20s", "21s"), "belongs to another query: windows was"),
+    "another key": (UNION.replace("BY k", "BY g"), "belongs to another query: "),
+    "a computed column": (UNION.replace("sum(v)", "sum(v + 2)"), "belongs to another query: expressions was nothing"),
+    "more windows": (
+        STATEMENTS["two keys"].format("", ""),
+        "belongs to another query",
+    ),
+    "no windows": (
+        "SELECT a.id, t.s FROM wa a LAST JOIN wt t ORDER BY t.ts ON a.k = t.k AND t.ts <= a.ts",
+        "has no windows",
+    ),
+    "joined rows": (
+        """SELECT a.id, sum(t.v) OVER w AS s FROM wa a LAST JOIN wt t ORDER BY t.ts ON a.s = t.s AND t.ts <= a.ts
+        WINDOW w AS (PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)""",
+        "show rows of 'wa' with columns of a LAST JOIN",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", list(OTHER))
+def test_a_checkpoint_of_another_statement_is_refused(session: Session, union: Path, title: str) -> None:
+    sql, message = OTHER[title]
+    deployment = session.deploy(sql)
+    with pytest.raises(SqlExtError, match=message) as caught:
+        deployment.load_checkpoint(union)
+    assert (caught.value.condition, deployment.kept_rows) == ("checkpoint-mismatch", 0)
+    assert caught.value.help
+
+
+def test_a_checkpoint_of_other_settings_is_refused(session: Session, spark: SparkSession, union: Path) -> None:
+    saved = session.deploy(UNION).saved
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"time_zone": "Asia/Tokyo"}, "time zone was"),
+        ({"ansi": not saved.settings.ansi}, "ansi.enabled was"),
+    ]
+    for settings, message in changes:
+        other = opened(replace(saved, settings=replace(saved.settings, **settings)))
+        with pytest.raises(SqlExtError, match=message):
+            other.load_checkpoint(union, spark)
+
+
+def test_the_query_may_run_on(session: Session, union: Path, rows: dict[str, list[Row]], tmp_path: Path) -> None:
+    """What is read is the last micro-batch that is committed, while the query waits for more."""
+    writer = session.sql(UNION).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+    query = writer.start()
+    try:
+        query.processAllAvailable()
+        deployment, other = session.deploy(UNION, lateness=None), session.deploy(UNION, lateness=None)
+        begun = deployment.load_checkpoint(tmp_path / "c")
+        assert query.isActive
+    finally:
+        query.stop()
+    assert begun.rows == other.load_checkpoint(union).rows
+    asked = requests("running")
+    assert asked_rows(deployment, asked) == asked_rows(other, asked)
+
+
+def test_rows_that_were_pushed_before_are_not_doubled(
+    session: Session, union: Path, rows: dict[str, list[Row]]
+) -> None:
+    deployment = session.deploy(UNION)
+    deployment.push("wb", [mapping(rows["wb"][0])])
+    with pytest.raises(SqlExtError, match="rows of 'wb' are stored already") as caught:
+        deployment.load_checkpoint(union)
+    assert caught.value.condition == "python-call"
+    deployment = session.deploy(UNION)
+    deployment.load_checkpoint(union)
+    with pytest.raises(SqlExtError, match="are stored already"):
+        deployment.load_checkpoint(union)
+
+
+def test_a_table_of_a_window_and_a_join_is_refused(session: Session, union: Path) -> None:
+    sql = UNION.replace("SELECT  id", "SELECT wa.id, t.x").replace("FROM wa", "FROM wa LAST JOIN wb t ON wa.s = t.s")
+    sql = sql.replace("sum(v)", "sum(wa.v)").replace("count(s)", "count(wa.s)").replace("min(x)", "min(wa.x)")
+    sql = sql.replace("lag(v, 1)", "lag(wa.v, 1)").replace("first_value(s)", "first_value(wa.s)")
+    sql = sql.replace("BY k", "BY wa.k").replace("BY ts", "BY wa.ts")
+    deployment = session.deploy(sql)
+    with pytest.raises(SqlExtError, match="'wb' is read by windows and by a LAST JOIN"):
+        deployment.load_checkpoint(union)
+
+
+@pytest.mark.parametrize("what", ["a folder", "an empty folder", "nothing", "no micro-batch", "lost files"])
+def test_a_folder_that_cannot_be_read_is_told(session: Session, union: Path, tmp_path: Path, what: str) -> None:
+    place = tmp_path / "c"
+    if what == "a folder":
+        place.mkdir()
+        (place / "file").write_text("x")
+    elif what == "an empty folder":
+        place.mkdir()
+    elif what != "nothing":
+        shutil.copytree(union, place)
+    if what == "no micro-batch":
+        shutil.rmtree(place / "commits")
+        (place / "commits").mkdir()
+    if what == "lost files":
+        for path in [*place.glob("state/0/[0-9]*/*.zip"), *place.glob("state/0/[0-9]*/*.changelog")]:
+            path.unlink()
+    deployment = session.deploy(UNION)
+    with pytest.raises(SqlExtError) as caught:
+        deployment.load_checkpoint(place)
+    assert caught.value.condition in ("stream-state-damaged", "checkpoint-mismatch")
+    assert str(place) in caught.value.message
+    assert deployment.kept_rows == 0
+
+
+def test_chunks_with_other_bytes_are_told(session: Session, union: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(self: StoredState, operator: int, variable: str) -> Iterator[Any]:
+        for row in read(self, operator, variable):
+            values = row.asDict()
+            if variable == "chunks":
+                values["user_map_value"] = (bytes(values["user_map_value"][0])[:-1],)
+            yield values
+
+    def newer(self: StoredState, operator: int, variable: str) -> Iterator[Any]:
+        for row in read(self, operator, variable):
+            yield {**row.asDict(), "value": (99, *row["value"][1:])}
+
+    read = StoredState.rows
+    cases = ((damaged, "is damaged", "stream-state-damaged"), (newer, "in format 99", "checkpoint-mismatch"))
+    for change, message, condition in cases:
+        monkeypatch.setattr(StoredState, "rows", change)
+        deployment = session.deploy(UNION)
+        with pytest.raises(SqlExtError, match=message) as caught:
+            deployment.load_checkpoint(union)
+        assert (caught.value.condition, deployment.kept_rows) == (condition, 0)
+
+
+def test_rows_to_come_are_treated_as_pushed_ones(session: Session, spark: SparkSession, union: Path) -> None:
+    """A bound of minus a hundred years makes all rows such."""
+    saved = session.deploy(UNION).saved
+    far = -100 * 365 * 86_400
+
+    def with_future(word: str) -> Deployment:
+        return opened(replace(saved, settings=replace(saved.settings, future=word, future_bound=far)))
+
+    with pytest.raises(SqlExtError, match="have a time that is more than"):
+        with_future("fail").load_checkpoint(union, spark)
+    assert with_future("drop").load_checkpoint(union, spark).rows == 0
+    assert with_future("keep").load_checkpoint(union, spark).rows > 0
+
+
+def test_a_server_reads_a_checkpoint_once(session: Session, union: Path, tmp_path: Path) -> None:
+    saved = session.deploy(UNION, name="warm", lateness=None).saved
+    asked = requests("served")[0]
+    body = {"input": {**mapping(asked), "ts": mapping(asked)["ts"].isoformat()}}
+
+    def service(location: Path, journal: str, files: Any = None) -> Service:
+        deployment = opened(saved)
+        warm = partial(_warm, {"warm": deployment}, {"warm": str(location)})
+        return Service([deployment], Journal(tmp_path / journal), files, warm)
+
+    deployment = opened(saved)
+    deployment.load_checkpoint(union)
+    (expected,) = asked_rows(deployment, [asked])
+    with served(service=service(union, "j", lambda table: [str(tmp_path / "unread")])) as client:
+        answer = client.send("POST", "/deployments/warm", body).json
+        assert answer["output"]["s"] == expected[0]["s"]
+        pushed = {**body["input"], "v": 100}
+        assert client.send("PUT", "/tables/wb", [pushed]).json == {"stored": 1}
+    # the query has gone on by now; the journal has what the server began with
+    with served(service=service(tmp_path / "none", "j")) as client:
+        answer = client.send("POST", "/deployments/warm", body).json
+        assert answer["output"]["s"] == (expected[0]["s"] or 0) + 100
+    with served(opened(saved), journal=tmp_path / "other") as client:
+        assert client.send("PUT", "/tables/wb", [pushed]).json == {"stored": 1}
+    with (
+        pytest.raises(SqlExtError, match="has rows that were pushed") as caught,
+        served(service=service(union, "other")),
+    ):
+        pass
+    assert caught.value.condition == "journal"
+
+
+def test_a_divided_deployment_begins_with_a_checkpoint(session: Session, spark: SparkSession, union: Path) -> None:
+    deployment = session.deploy(UNION, lateness=None)
+    deployment.load_checkpoint(union)
+    found = division(deployment.spec)
+    assert found is not None
+    divided = Divided(deployment.saved, found, 2)
+    try:
+        divided.load_checkpoint(union, spark)
+        assert divided.kept_rows == deployment.kept_rows
+        asked = requests("divided")
+        assert asked_rows(divided, asked) == asked_rows(deployment, asked)
+    finally:
+        divided.close()
+
+
+def test_which_deployment_a_checkpoint_is_for() -> None:
+    assert _locations(["/c"], ["one"]) == {"one": "/c"}
+    assert _locations(["one=/c", "two=s3a://b/x=1"], ["one", "two"]) == {"one": "/c", "two": "s3a://b/x=1"}
+    assert _locations(["day=1/c"], ["one"]) == {"one": "day=1/c"}
+    for texts in (["/c"], ["three=/c"], ["one=/c", "one=/d"]):
+        with pytest.raises(typer.BadParameter):
+            _locations(texts, ["one", "two"])
