@@ -126,20 +126,23 @@ def _warm(deployments: Mapping[str, Deployment], locations: Mapping[str, str]) -
 
     is_ours = active_session() is None
     spark = start_spark()
-    begun = {}
+    begun: dict[str, WarmStart] = {}
     try:
         for name, location in locations.items():
             start = time.monotonic()
-            begun[name] = found = deployments[name].load_checkpoint(location, spark)
-            seconds = time.monotonic() - start
-            _LOG.info("%s: %d rows of micro-batch %d of %s in %.1f s", name, found.rows, found.batch, location, seconds)
-            if found.missing:
-                _LOG.info("%s: no query keeps rows of %s: load or push them", name, ", ".join(found.missing))
+            begun[name] = deployments[name].load_checkpoint(location, spark)
+            _tell(name, location, begun[name], time.monotonic() - start)
     finally:
         if is_ours:
             spark.stop()
             end_java()
     return begun
+
+
+def _tell(name: str, location: str, begun: WarmStart, seconds: float) -> None:
+    _LOG.info("%s: %d rows of micro-batch %d of %s in %.1f s", name, begun.rows, begun.batch, location, seconds)
+    if begun.missing:
+        _LOG.info("%s: no query keeps rows of %s: load or push them", name, ", ".join(begun.missing))
 
 
 def _serve(service: Service, options: ServerOptions, listening: socket.socket, grace: int) -> None:
