@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,46 +27,24 @@ from sqlext.serving.verify import same
 from sqlext.serving.warm import WarmStart
 from sqlext.serving.workers import Divided, opened
 from tests.serving.servers import served
-from tests.serving.warm_cases import COLUMNS, NAMES, STATEMENTS
-from tests.sql.streams import DELAY, SECOND, START, register, started, stream_conf, write_batches
+from tests.serving.warm_cases import (
+    ARROW,
+    COLUMNS,
+    FILES,
+    NAMES,
+    READ,
+    STATEMENTS,
+    Row,
+    batches,
+    drawn,
+    mapping,
+    requests,
+)
+from tests.sql.streams import DELAY, SECOND, register, started, stream_conf, write_batches
 
 pytestmark = pytest.mark.spark
 
 DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-ARROW = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("k", pa.int32()),
-        ("g", pa.int32()),
-        ("ts", pa.timestamp("us", "UTC")),
-        ("v", pa.int64()),
-        ("x", pa.float64()),
-        ("s", pa.string()),
-    ]
-)
-#: Files of each stream, so many of which the query reads.
-FILES, READ = 6, 4
-SECONDS = 60
-Row = tuple[Any, ...]
-
-
-def drawn(name: str, count: int = 90) -> list[Row]:
-    """Stored rows in the order of arrival, up to `DELAY` seconds late."""
-    rng = random.Random(name)
-    rows: list[tuple[float, Row]] = []
-    for time in sorted(rng.randrange(SECONDS * 4) for _ in range(count)):
-        value = rng.choice([None, *range(-3, 4)])
-        x, s = None if value is None else value / 4, rng.choice([None, "", "a", "b"])
-        # one key has most rows, and is spread where keys are
-        key = 1 if rng.random() < 0.6 else rng.randrange(5)
-        row = (-1, key, rng.randrange(3), START + time * SECOND // 4, value, x, s)
-        rows.append((time / 4 + rng.random() * (DELAY - 0.5), row))
-    return [row for _, row in sorted(rows, key=lambda item: item[0])]
-
-
-def batches(rows: list[Row]) -> list[list[Row]]:
-    size = -(-len(rows) // FILES)
-    return [rows[number * size : (number + 1) * size] for number in range(FILES)]
 
 
 @pytest.fixture(scope="module")
@@ -95,17 +71,6 @@ def table(spark: SparkSession, name: str, rows: list[Row]) -> None:
     spark.createDataFrame(pa.table(columns, schema=ARROW), DDL).coalesce(1).createOrReplaceTempView(name)
 
 
-def requests(seed: str) -> list[Row]:
-    """Rows to ask, each about another universe of keys."""
-    rng = random.Random(seed)
-    found = []
-    for number in range(16):
-        time = START + rng.randrange(4 * 20, 4 * (SECONDS + 20)) * SECOND // 4
-        value = rng.randrange(-3, 4)
-        found.append((number, rng.choice([1, rng.randrange(5)]), rng.randrange(3), time, value, value / 4, "a"))
-    return found
-
-
 def apart(rows: list[Row], universe: int) -> list[Row]:
     """Rows with keys that no other universe has: 300 is a multiple of 3."""
     return [(row[0], row[1] + 300 * universe, row[2] + 300 * universe, *row[3:]) for row in rows]
@@ -125,11 +90,6 @@ def batch(
     for name in (*stored, "wt"):
         spark.catalog.dropTempView(f"{name}_u")
     return {row["id"]: row.asDict() for row in found if row["id"] >= 0}
-
-
-def mapping(row: Row) -> dict[str, Any]:
-    named = dict(zip(COLUMNS, row, strict=True))
-    return {**named, "ts": datetime.fromtimestamp(0, UTC) + timedelta(microseconds=named["ts"])}
 
 
 def run(session: Session, sql: str, folder: Path) -> Path:
