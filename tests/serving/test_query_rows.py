@@ -20,6 +20,7 @@ from sqlext_operators.serving.steps import computed as computed_columns
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.stream import WindowStream, WindowStreamSpec
+from sqlext_planner.errors import SqlExtError
 from sqlext_planner.serving import checkpoint
 from sqlext_planner.serving.lowering import ServingSettings
 from sqlext_planner.serving.steps import serving_plan
@@ -30,6 +31,7 @@ from sqlext.catalog.dictionary import DictCatalog
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.values import to_batch
 from sqlext.serving.verify import same
+from sqlext.serving.warm import WarmStart
 from tests.operators.exchange.memory_chunks import MemoryChunks
 from tests.serving.warm_cases import (
     ARROW,
@@ -55,6 +57,9 @@ CASES = [title for title in STATEMENTS if "LAST JOIN" not in title]
 #: The buckets that have all keys in each micro-batch: they move from the first to the second one.
 MOVING = ((0,), (0, 1), (0, 1), (1,))
 SPREAD = [title for title in CASES if "key" not in title and "standard" not in title]
+
+
+SETTINGS: dict[str, Any] = {"ansi": True, "time_zone": "UTC"}
 
 
 class Operator:
@@ -192,6 +197,17 @@ def answers(deployment: Deployment, asked: list[Row]) -> list[tuple[dict[str, An
     return [(answer.row, answer.is_partial) for answer in deployment.answers(rows)]
 
 
+def loaded(monkeypatch: pytest.MonkeyPatch, deployment: Deployment, query: Query) -> WarmStart:
+    """What a deployment begins with, of a query instead of its checkpoint."""
+    monkeypatch.setattr(checkpoint, "StoredState", lambda spark, location: query)
+    return deployment.load_checkpoint("somewhere", object())  # type: ignore[arg-type]
+
+
+def deployed(sql: str, **settings: Any) -> Deployment:
+    """A deployment over the tables."""
+    return Deployment(sql, DictCatalog(TABLES), settings=ServingSettings(**{**SETTINGS, **settings}), lateness=None)
+
+
 @pytest.mark.parametrize(
     ("title", "members"), [*((title, ()) for title in CASES), *((title, MOVING) for title in SPREAD)]
 )
@@ -200,14 +216,11 @@ def test_a_deployment_begins_where_its_query_is(
 ) -> None:
     rows = {name: batches(drawn(name)) for name in NAMES}
     sql = STATEMENTS[title].format("", "")
-    warm, full = (
-        Deployment(sql, DictCatalog(TABLES), settings=ServingSettings(True, "UTC"), lateness=None) for _ in range(2)
-    )
+    warm, full = deployed(sql), deployed(sql)
     query = Query(warm, members)
     static = {"wt": drawn("wt", 20)}
     query.run([{name: rows[name][place] for name in NAMES} | (static if not place else {}) for place in range(READ)])
-    monkeypatch.setattr(checkpoint, "StoredState", lambda spark, location: query)
-    begun = warm.load_checkpoint("somewhere", object())  # type: ignore[arg-type]
+    begun = loaded(monkeypatch, warm, query)
     assert begun.rows == warm.kept_rows > 0
     for name, part in static.items():
         if name in full.tables:
@@ -226,3 +239,115 @@ def test_a_deployment_begins_where_its_query_is(
             ):
                 assert not is_partial or row[3] < newest - DELAY * SECOND
                 assert is_partial or same(answer, wanted), (row, answer, wanted)
+
+
+UNION = STATEMENTS["a union"].format("", "")
+
+
+@pytest.fixture(scope="module")
+def union() -> Query:
+    """A query of the first statement."""
+    return begun_query(UNION)
+
+
+def begun_query(sql: str) -> Query:
+    """A query that has read the first files."""
+    query = Query(deployed(sql))
+    query.run([{name: batches(drawn(name))[place] for name in NAMES} for place in range(READ)])
+    return query
+
+
+JOINED = """SELECT a.id, {0} FROM wa a LAST JOIN {1} t ORDER BY t.ts ON a.s = t.s AND t.ts <= a.ts
+    WINDOW w AS (UNION wb PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)"""
+OTHER = {
+    "another frame": (UNION.replace("20s", "21s"), "belongs to another query: windows was"),
+    "another key": (UNION.replace("BY k", "BY g"), "belongs to another query: keys and order was"),
+    "a computed column": (UNION.replace("sum(v)", "sum(v + 2)"), "belongs to another query: expressions was "),
+    "more windows": (STATEMENTS["two keys"].format("", ""), "belongs to another query"),
+    "no windows": (
+        "SELECT a.id, t.s FROM wa a LAST JOIN wt t ORDER BY t.ts ON a.k = t.k AND t.ts <= a.ts",
+        "has no windows",
+    ),
+    "joined rows": (JOINED.format("sum(t.v) OVER w AS s", "wt"), "show rows of 'wa' with columns of a LAST JOIN"),
+}
+
+
+@pytest.mark.parametrize("title", list(OTHER))
+def test_the_state_of_another_statement_is_refused(monkeypatch: pytest.MonkeyPatch, union: Query, title: str) -> None:
+    sql, message = OTHER[title]
+    deployment = deployed(sql)
+    with pytest.raises(SqlExtError, match=message) as caught:
+        loaded(monkeypatch, deployment, union)
+    assert (caught.value.condition, deployment.kept_rows) == ("checkpoint-mismatch", 0)
+    assert caught.value.help
+
+
+def test_a_table_of_a_window_and_a_join_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = deployed(JOINED.format("t.v, sum(a.v) OVER w AS s", "wb"))
+    with pytest.raises(SqlExtError, match="'wb' is read by windows and by a LAST JOIN"):
+        loaded(monkeypatch, deployment, Query(deployment))
+
+
+def test_an_operator_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = begun_query(STATEMENTS["two keys"].format("", ""))
+    sql = """SELECT id, sum(v) OVER w AS s FROM wa WINDOW w AS (UNION wb PARTITION BY k ORDER BY ts
+        ROWS_RANGE BETWEEN 10s PRECEDING AND 4s FOLLOWING)"""
+    with pytest.raises(SqlExtError, match="has 1 more operators with state"):
+        loaded(monkeypatch, deployed(sql), query)
+
+
+def test_other_settings_are_refused(monkeypatch: pytest.MonkeyPatch, union: Query) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"time_zone": "Asia/Tokyo"}, "time zone was UTC"),
+        ({"ansi": False}, "enabled was true"),
+    ]
+    for settings, message in cases:
+        with pytest.raises(SqlExtError, match=message):
+            loaded(monkeypatch, deployed(UNION, **settings), union)
+
+
+def test_rows_are_not_stored_twice(monkeypatch: pytest.MonkeyPatch, union: Query) -> None:
+    deployment = deployed(UNION)
+    deployment.push("wb", table(drawn("wb")[:1]))
+    with pytest.raises(SqlExtError, match="rows of 'wb' are stored already") as caught:
+        loaded(monkeypatch, deployment, union)
+    assert caught.value.condition == "python-call"
+    deployment = deployed(UNION)
+    loaded(monkeypatch, deployment, union)
+    with pytest.raises(SqlExtError, match="are stored already"):
+        loaded(monkeypatch, deployment, union)
+
+
+def test_rows_to_come_are_treated_as_pushed_ones(monkeypatch: pytest.MonkeyPatch, union: Query) -> None:
+    """A bound of minus a hundred years makes all rows such."""
+    far = -100 * 365 * 86_400
+    with pytest.raises(SqlExtError, match="have a time that is more than"):
+        loaded(monkeypatch, deployed(UNION, future="fail", future_bound=far), union)
+    assert loaded(monkeypatch, deployed(UNION, future="drop", future_bound=far), union).rows == 0
+    assert loaded(monkeypatch, deployed(UNION, future="keep", future_bound=far), union).rows > 0
+
+
+def test_damage_is_told_and_nothing_is_stored(monkeypatch: pytest.MonkeyPatch, union: Query) -> None:
+    def damaged(number: int, variable: str) -> Iterator[dict[str, Any]]:
+        for row in read(number, variable):
+            yield {**row, **({"user_map_value": (row["user_map_value"][0][:-1],)} if variable == "chunks" else {})}
+
+    def lost(number: int, variable: str) -> Iterator[dict[str, Any]]:
+        yield from read(number, variable) if variable == "meta" else ()
+
+    def newer(number: int, variable: str) -> Iterator[dict[str, Any]]:
+        for row in read(number, variable):
+            yield {**row, **({"value": (99, *row["value"][1:])} if variable == "meta" else {})}
+
+    read = union.rows
+    cases = (
+        (damaged, "is damaged", "stream-state-damaged"),
+        (lost, "lacks chunk", "stream-state-damaged"),
+        (newer, "in format 99", "checkpoint-mismatch"),
+    )
+    for change, message, condition in cases:
+        monkeypatch.setattr(union, "rows", change)
+        deployment = deployed(UNION)
+        with pytest.raises(SqlExtError, match=message) as caught:
+            loaded(monkeypatch, deployment, union)
+        assert (caught.value.condition, deployment.kept_rows) == (condition, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import typer
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.spark.stored_state import StoredState
 
 from sqlext import Session
 from sqlext.cli.serve import _locations, _warm
@@ -158,6 +156,13 @@ def union(session: Session, views: Path) -> Path:
     return run(session, UNION, views / "union")
 
 
+def test_a_checkpoint_of_another_statement_is_refused(session: Session, union: Path) -> None:
+    deployment = session.deploy(UNION.replace("20s", "21s"))
+    with pytest.raises(SqlExtError, match="belongs to another query: windows was") as caught:
+        deployment.load_checkpoint(union)
+    assert (caught.value.condition, deployment.kept_rows) == ("checkpoint-mismatch", 0)
+
+
 def test_a_copied_checkpoint_is_read_where_it_is(session: Session, union: Path, tmp_path: Path) -> None:
     shutil.copytree(union, tmp_path / "copy")
     deployment, other = session.deploy(UNION), session.deploy(UNION)
@@ -167,48 +172,6 @@ def test_a_copied_checkpoint_is_read_where_it_is(session: Session, union: Path, 
     files = list((tmp_path / "copy" / "state").glob("*/_metadata/v2/[0-9]*"))
     assert files
     assert all(str(tmp_path) in file.read_text() for file in files)
-
-
-OTHER = {
-    "another frame": (UNION.replace("20s", "21s"), "belongs to another query: windows was"),
-    "another key": (UNION.replace("BY k", "BY g"), "belongs to another query: "),
-    "a computed column": (UNION.replace("sum(v)", "sum(v + 2)"), "belongs to another query: expressions was nothing"),
-    "more windows": (
-        STATEMENTS["two keys"].format("", ""),
-        "belongs to another query",
-    ),
-    "no windows": (
-        "SELECT a.id, t.s FROM wa a LAST JOIN wt t ORDER BY t.ts ON a.k = t.k AND t.ts <= a.ts",
-        "has no windows",
-    ),
-    "joined rows": (
-        """SELECT a.id, sum(t.v) OVER w AS s FROM wa a LAST JOIN wt t ORDER BY t.ts ON a.s = t.s AND t.ts <= a.ts
-        WINDOW w AS (PARTITION BY a.k ORDER BY a.ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)""",
-        "show rows of 'wa' with columns of a LAST JOIN",
-    ),
-}
-
-
-@pytest.mark.parametrize("title", list(OTHER))
-def test_a_checkpoint_of_another_statement_is_refused(session: Session, union: Path, title: str) -> None:
-    sql, message = OTHER[title]
-    deployment = session.deploy(sql)
-    with pytest.raises(SqlExtError, match=message) as caught:
-        deployment.load_checkpoint(union)
-    assert (caught.value.condition, deployment.kept_rows) == ("checkpoint-mismatch", 0)
-    assert caught.value.help
-
-
-def test_a_checkpoint_of_other_settings_is_refused(session: Session, spark: SparkSession, union: Path) -> None:
-    saved = session.deploy(UNION).saved
-    changes: list[tuple[dict[str, Any], str]] = [
-        ({"time_zone": "Asia/Tokyo"}, "time zone was"),
-        ({"ansi": not saved.settings.ansi}, "ansi.enabled was"),
-    ]
-    for settings, message in changes:
-        other = opened(replace(saved, settings=replace(saved.settings, **settings)))
-        with pytest.raises(SqlExtError, match=message):
-            other.load_checkpoint(union, spark)
 
 
 def test_the_query_may_run_on(session: Session, union: Path, rows: dict[str, list[Row]], tmp_path: Path) -> None:
@@ -225,30 +188,6 @@ def test_the_query_may_run_on(session: Session, union: Path, rows: dict[str, lis
     assert begun.rows == other.load_checkpoint(union).rows
     asked = requests("running")
     assert asked_rows(deployment, asked) == asked_rows(other, asked)
-
-
-def test_rows_that_were_pushed_before_are_not_doubled(
-    session: Session, union: Path, rows: dict[str, list[Row]]
-) -> None:
-    deployment = session.deploy(UNION)
-    deployment.push("wb", [mapping(rows["wb"][0])])
-    with pytest.raises(SqlExtError, match="rows of 'wb' are stored already") as caught:
-        deployment.load_checkpoint(union)
-    assert caught.value.condition == "python-call"
-    deployment = session.deploy(UNION)
-    deployment.load_checkpoint(union)
-    with pytest.raises(SqlExtError, match="are stored already"):
-        deployment.load_checkpoint(union)
-
-
-def test_a_table_of_a_window_and_a_join_is_refused(session: Session, union: Path) -> None:
-    sql = UNION.replace("SELECT  id", "SELECT wa.id, t.x").replace("FROM wa", "FROM wa LAST JOIN wb t ON wa.s = t.s")
-    sql = sql.replace("sum(v)", "sum(wa.v)").replace("count(s)", "count(wa.s)").replace("min(x)", "min(wa.x)")
-    sql = sql.replace("lag(v, 1)", "lag(wa.v, 1)").replace("first_value(s)", "first_value(wa.s)")
-    sql = sql.replace("BY k", "BY wa.k").replace("BY ts", "BY wa.ts")
-    deployment = session.deploy(sql)
-    with pytest.raises(SqlExtError, match="'wb' is read by windows and by a LAST JOIN"):
-        deployment.load_checkpoint(union)
 
 
 @pytest.mark.parametrize("what", ["a folder", "an empty folder", "nothing", "no micro-batch", "lost files"])
@@ -273,42 +212,6 @@ def test_a_folder_that_cannot_be_read_is_told(session: Session, union: Path, tmp
     assert caught.value.condition in ("stream-state-damaged", "checkpoint-mismatch")
     assert str(place) in caught.value.message
     assert deployment.kept_rows == 0
-
-
-def test_chunks_with_other_bytes_are_told(session: Session, union: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(self: StoredState, operator: int, variable: str) -> Iterator[Any]:
-        for row in read(self, operator, variable):
-            values = row.asDict()
-            if variable == "chunks":
-                values["user_map_value"] = (bytes(values["user_map_value"][0])[:-1],)
-            yield values
-
-    def newer(self: StoredState, operator: int, variable: str) -> Iterator[Any]:
-        for row in read(self, operator, variable):
-            yield {**row.asDict(), "value": (99, *row["value"][1:])}
-
-    read = StoredState.rows
-    cases = ((damaged, "is damaged", "stream-state-damaged"), (newer, "in format 99", "checkpoint-mismatch"))
-    for change, message, condition in cases:
-        monkeypatch.setattr(StoredState, "rows", change)
-        deployment = session.deploy(UNION)
-        with pytest.raises(SqlExtError, match=message) as caught:
-            deployment.load_checkpoint(union)
-        assert (caught.value.condition, deployment.kept_rows) == (condition, 0)
-
-
-def test_rows_to_come_are_treated_as_pushed_ones(session: Session, spark: SparkSession, union: Path) -> None:
-    """A bound of minus a hundred years makes all rows such."""
-    saved = session.deploy(UNION).saved
-    far = -100 * 365 * 86_400
-
-    def with_future(word: str) -> Deployment:
-        return opened(replace(saved, settings=replace(saved.settings, future=word, future_bound=far)))
-
-    with pytest.raises(SqlExtError, match="have a time that is more than"):
-        with_future("fail").load_checkpoint(union, spark)
-    assert with_future("drop").load_checkpoint(union, spark).rows == 0
-    assert with_future("keep").load_checkpoint(union, spark).rows > 0
 
 
 def test_a_server_reads_a_checkpoint_once(session: Session, union: Path, tmp_path: Path) -> None:
