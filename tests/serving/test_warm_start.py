@@ -117,7 +117,8 @@ def check(
 
 CASES = [
     *((title, "") for title in STATEMENTS),
-    ("a union", "/*+ PARTITIONER(fragment) */"),
+    ("a union", "/*+ PARTITIONER(broadcast) */"),
+    ("rows to come", "/*+ PARTITIONER(fragment) */"),
     ("rows to come", "/*+ PARTITIONER(hybrid) */"),
     ("counted rows", "/*+ PARTITIONER(broadcast) */"),
     ("without the other rows of the table", "/*+ PARTITIONER(fragment) */"),
