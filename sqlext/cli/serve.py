@@ -7,7 +7,9 @@ import logging
 import re
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ from sqlext.serving.workers import Divided
 
 if TYPE_CHECKING:
     from sqlext.serving.server import ServerOptions
+    from sqlext.serving.warm import WarmStart
 
 _LOG = logging.getLogger("sqlext.serving")
 _SIZES = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
@@ -41,6 +44,7 @@ def run_serve(
     port: int,
     token_file: Path | None,
     data: Path | None,
+    checkpoints: Sequence[str],
     journal: Path | None,
     max_body: str,
     rate: float | None,
@@ -63,12 +67,15 @@ def run_serve(
         ) from error
     options = ServerOptions(_tokens(token_file), _bytes(max_body), rate, max_waiting)
     deployments = [Deployment.open(folder) for folder in folders]
+    locations = _locations(checkpoints, [deployment.name for deployment in deployments])
     with _listening(host, port) as listening:
         files = None if data is None else _files_of(data)
         _log_to_stderr(with_requests=log_requests)
         services: list[Service] = []
         divided = [_divided(one, workers, lambda: services[0].lost()) for one in deployments]
-        service = Service(divided, None if journal is None else Journal(journal), files, allow_gaps=allow_gaps)
+        warm = partial(_warm, {one.name: one for one in divided}, locations) if locations else None
+        kept = None if journal is None else Journal(journal)
+        service = Service(divided, kept, files, warm, allow_gaps=allow_gaps)
         services.append(service)
         name, used = listening.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
@@ -96,6 +103,47 @@ def _divided(deployment: Deployment, workers: int, when_lost: Callable[[], None]
         return deployment
     _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, found.column)
     return Divided(deployment.saved, found, workers, when_lost)
+
+
+def _locations(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """The checkpoints by the names of deployments, from `DIR` or `NAME=DIR`."""
+    locations: dict[str, str] = {}
+    for text in texts:
+        name, separator, location = text.partition("=")
+        if not separator or name not in names:
+            if len(names) > 1:
+                shown = ", ".join(names)
+                raise typer.BadParameter(f"--checkpoint {text}: write NAME=DIR, with one of the names {shown}")
+            name, location = names[0], text
+        if name in locations:
+            raise typer.BadParameter(f"--checkpoint {text}: {name} has one already, and begins with one query's rows")
+        locations[name] = location
+    return locations
+
+
+def _warm(deployments: Mapping[str, Deployment], locations: Mapping[str, str]) -> dict[str, WarmStart]:
+    """Load the checkpoints of deployments by a Spark of this process, which ends then."""
+    from sqlext.embedded import active_session, end_java, start_spark
+
+    is_ours = active_session() is None
+    spark = start_spark()
+    begun: dict[str, WarmStart] = {}
+    try:
+        for name, location in locations.items():
+            start = time.monotonic()
+            begun[name] = deployments[name].load_checkpoint(location, spark)
+            _tell(name, location, begun[name], time.monotonic() - start)
+    finally:
+        if is_ours:
+            spark.stop()
+            end_java()
+    return begun
+
+
+def _tell(name: str, location: str, begun: WarmStart, seconds: float) -> None:
+    _LOG.info("%s: %d rows of micro-batch %d of %s in %.1f s", name, begun.rows, begun.batch, location, seconds)
+    if begun.missing:
+        _LOG.info("%s: no query keeps rows of %s: load or push them", name, ", ".join(begun.missing))
 
 
 def _serve(service: Service, options: ServerOptions, listening: socket.socket, grace: int) -> None:

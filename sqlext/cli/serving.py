@@ -100,6 +100,15 @@ def serve(
             metavar="DIR",
         ),
     ] = None,
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The checkpoint of a streaming query of the same statement: the rows that the query keeps are stored "
+            "at the start, by a Spark of its own, unless the journal has them already. NAME=DIR says for which one of "
+            "several deployments.",
+            metavar="DIR",
+        ),
+    ] = None,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -139,7 +148,8 @@ def serve(
         bool, typer.Option("--log-requests/--no-log-requests", help="A line of the log for each request.")
     ] = True,
 ) -> None:
-    """Answer deployments over HTTP, one row at a time, in milliseconds. Starts no Spark. Needs the extra `serve`.
+    """Answer deployments over HTTP, one row at a time, in milliseconds. Starts no Spark, but for --checkpoint. Needs
+    the extra `serve`.
 
     [bold]Examples[/]
 
@@ -148,6 +158,8 @@ def serve(
       sqlext serve features --journal rows
 
       sqlext serve features --data DIR --journal rows      (begins with the rows of the tables there)
+
+      sqlext serve features --checkpoint DIR --journal rows      (begins with what a stream of the statement keeps)
 
       sqlext serve features fraud --journal rows --host 0.0.0.0 --token-file tokens
 
@@ -172,6 +184,7 @@ def serve(
         port,
         token_file,
         data,
+        checkpoint or [],
         journal,
         max_body,
         rate,

@@ -35,7 +35,9 @@ from sqlext.serving.values import parquet_rows, to_batch, to_rows
 from sqlext.syntax.parser import parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sqlext.serving.warm import WarmStart
 
 #: Rows of one push of `load`.
 _LOADED_ROWS = 1_000_000
@@ -144,21 +146,35 @@ class Deployment:
         in microseconds, by default now. Nothing is stored. Raises DataError for a row that is to come, with `fail`."""
         clock = time.time_ns() // 1000 if clock is None else clock
         places = [(place, item) for place, item in enumerate(self.spec.inputs) if item.table == table]
-        kept = {place: item.rows(batch) for place, item in places}
+        by_input = {place: item.rows(batch) for place, item in places}
         left_out = 0
-        if self.settings.future != "keep":
-            for place, item in places:
-                present = self._present(item, kept[place], clock)
-                left_out = max(left_out, len(present) - int(np.count_nonzero(present)))
-                kept[place] = kept[place].filter(pa.array(present))
+        for place, item in places:
+            present = self.present(item, by_input[place], clock)
+            left_out = max(left_out, by_input[place].num_rows - present.num_rows)
+            by_input[place] = present
+        return PreparedRows(batch.num_rows, tuple(by_input.items()), clock, left_out)
+
+    def present(self, item: InputSpec, rows: pa.RecordBatch, clock: int) -> pa.RecordBatch:
+        """Rows of an input without those that are to come, where these are not kept. Raises DataError for such a row
+        with `fail`."""
+        if self.settings.future == "keep":
+            return rows
+        present = self._present(item, rows, clock)
+        left_out = len(present) - int(np.count_nonzero(present))
         if left_out and self.settings.future == "fail":
             raise DataError(
-                f"{left_out} rows of '{table}' have a time that is more than {self.settings.future_bound:,} seconds "
-                "after now",
+                f"{left_out} rows of '{item.table}' have a time that is more than {self.settings.future_bound:,} "
+                "seconds after now",
                 condition="future-rows",
                 help="correct the clock of the source; or deploy with sqlext.stream.future = drop or keep",
             )
-        return PreparedRows(batch.num_rows, tuple(kept.items()), clock, left_out)
+        return rows.filter(pa.array(present))
+
+    def newest(self, item: InputSpec, batches: Iterable[pa.RecordBatch], clock: int) -> int:
+        """The newest time of rows of an input with an order, but for those that are to come; NULL_ORDER without any."""
+        order = str(item.kept.order)
+        times = (order_with_nulls(rows.column(order))[self._present(item, rows, clock)] for rows in batches)
+        return max((int(np.max(some, initial=NULL_ORDER)) for some in times), default=NULL_ORDER)
 
     def _present(self, item: InputSpec, rows: pa.RecordBatch, clock: int) -> Bools:
         """bool[n], the rows whose time is not far after a clock; all where times are no timestamps."""
@@ -188,6 +204,21 @@ class Deployment:
         else:
             return self.push(name, cast(Rows, source))
         return sum(self.push(name, batch) for batch in found)
+
+    def load_checkpoint(self, checkpoint: str | Path, spark: SparkSession | None = None) -> WarmStart:
+        """Store the rows that a streaming query of the same statement keeps for its windows, as its checkpoint
+        has them at the last micro-batch that is committed. `spark` (by default the active session) reads them.
+
+        Answers are then those of batch over the rows that the query has taken; one that needs rows that its watermark
+        has let go says that it is partial. Call it before rows are pushed; the tables in `missing` of what it gives are
+        to be loaded beside it.
+
+        Raises ConfigurationError for a checkpoint of another statement or in another format, for one that is damaged or
+        cannot be read, and where rows are stored already; then nothing is stored.
+        """
+        from sqlext.serving.warm import load_checkpoint
+
+        return load_checkpoint(self, checkpoint, spark)
 
     def sink(
         self,
@@ -328,10 +359,9 @@ class Deployment:
         """Let rows go that no answer needs any longer. Rows that are to come let none go."""
         if item.back is None or item.kept.order is None or self.lateness is None:
             return
-        times = order_with_nulls(rows.column(item.kept.order))[self._present(item, rows, clock)]
-        if not len(times):
+        if not rows.num_rows:
             return
-        newest = max(self._newest.get(place, NULL_ORDER), int(times.max()))
+        newest = max(self._newest.get(place, NULL_ORDER), self.newest(item, [rows], clock))
         self._newest[place] = newest
         if newest > NULL_ORDER:
             self._stores[place].forget(newest - self.lateness - item.back)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError, InternalError, SqlExtError
@@ -27,6 +27,9 @@ from sqlext.serving.journal import Journal, Push, SnapshotHead
 from sqlext.serving.sink import MOST_KEYS
 from sqlext.serving.values import to_batch, zone_of
 from sqlext.serving.workers import Divided
+
+if TYPE_CHECKING:
+    from sqlext.serving.warm import WarmStart
 
 _LOG = logging.getLogger("sqlext.serving")
 _T = TypeVar("_T")
@@ -73,9 +76,10 @@ class Service:
     """Deployments that share pushes. Raises ConfigurationError for two with one name, and for a table that two of them
     know with different columns.
 
-    `files` are the Parquet files whose rows a table begins with, by its name; a journal that has a snapshot has them
-    already. `allow_gaps` lets it start although the journal lacks rows of a deployment: one that is new or was changed
-    since the journal's snapshot was written.
+    `files` are the Parquet files whose rows a table begins with, by its name, and `warm` loads the checkpoints of
+    queries, and gives what was loaded by the names of deployments; a journal that has a snapshot has them already.
+    `allow_gaps` lets it start although the journal lacks rows of a deployment: one that is new or was changed since the
+    journal's snapshot was written.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Service:
         deployments: Sequence[Deployment],
         journal: Journal | None = None,
         files: Callable[[str], Sequence[str]] | None = None,
+        warm: Callable[[], Mapping[str, WarmStart]] | None = None,
         *,
         allow_gaps: bool = False,
     ) -> None:
@@ -93,7 +98,7 @@ class Service:
             raise ConfigurationError(
                 "two of the deployments have one name", condition="deployment-folder", help="deploy with --name NAME"
             )
-        self.journal, self._files, self._allow_gaps = journal, files, allow_gaps
+        self.journal, self._files, self._warm, self._allow_gaps = journal, files, warm, allow_gaps
         self.state: State = "loading"
         #: Why loading has failed.
         self.failure: BaseException | None = None
@@ -131,14 +136,21 @@ class Service:
 
     def _load(self, when_loaded: Callable[[], None]) -> None:
         try:
-            if self._files is not None and (self.journal is None or self.journal.snapshot() is None):
-                self._read_files(self._files)
+            begun: Mapping[str, WarmStart] = {}
+            if self.journal is None or self.journal.snapshot() is None:
+                begun = {} if self._warm is None else self._warm()
+                if self._files is not None:
+                    self._read_files(self._files, begun)
             if self.journal is not None:
                 self._restore(self.journal)
                 for push in self.journal.pushes():
                     if self.state == "stopping":
                         return
+                    if begun:
+                        raise _pushed_before(self.journal)
                     self._replay(push)
+                if begun:
+                    self._keep_begun(self.journal)
             with self._lock:
                 if self.state == "stopping":
                     return
@@ -148,15 +160,26 @@ class Service:
             self.state, self.failure = "failed", error
         when_loaded()
 
-    def _read_files(self, files: Callable[[str], Sequence[str]]) -> None:
+    def _read_files(self, files: Callable[[str], Sequence[str]], begun: Mapping[str, WarmStart]) -> None:
+        """The rows of files; a deployment that has `begun` with those of a table, from a checkpoint, has them."""
         for table in self.tables.values():
-            paths, begun = files(table.name), time.monotonic()
+            readers = [
+                (deployment, name)
+                for deployment, name in table.readers
+                if deployment.name not in begun or name not in begun[deployment.name].tables
+            ]
+            paths, start = files(table.name) if readers else (), time.monotonic()
             rows = 0
             for path in paths:
-                rows += max(deployment.load(name, path) for deployment, name in table.readers)
+                rows += max(deployment.load(name, path) for deployment, name in readers)
                 if self.state == "stopping":
                     return
-            _LOG.info("%d rows of %s from %d files in %.1f s", rows, table.name, len(paths), time.monotonic() - begun)
+            _LOG.info("%d rows of %s from %d files in %.1f s", rows, table.name, len(paths), time.monotonic() - start)
+
+    def _keep_begun(self, journal: Journal) -> None:
+        """Write what was loaded to the journal: the query goes on, and a restart must not read a later checkpoint."""
+        states = {name: one.state() for name, one in self.deployments.items()}
+        journal.write_snapshot(SnapshotHead(journal.number, self.fingerprints, {}), states)
 
     def _restore(self, journal: Journal) -> None:
         head = journal.snapshot()
@@ -361,6 +384,14 @@ class Service:
     def kept(self) -> dict[str, dict[str, Any]]:
         """Rows and bytes that each deployment keeps; called in the thread that computes."""
         return {name: {"rows": one.kept_rows, "bytes": one.kept_bytes} for name, one in self.deployments.items()}
+
+
+def _pushed_before(journal: Journal) -> ConfigurationError:
+    return ConfigurationError(
+        f"the journal {journal.folder} has rows that were pushed, and a checkpoint may have them too",
+        condition="journal",
+        help="start without --checkpoint, which goes on with the journal; or give an empty folder as --journal",
+    )
 
 
 def _tables(deployments: Sequence[Deployment]) -> dict[str, ServedTable]:

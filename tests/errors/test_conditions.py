@@ -24,8 +24,9 @@ from pyspark.sql import SparkSession
 from sqlext_operators.columns.empty_periods import refuse_empty
 from sqlext_operators.conditions import TaskCondition
 from sqlext_operators.errors import Places, TaskError, explained, spilling
+from sqlext_operators.exchange.bucket_state import changed_query
 from sqlext_operators.exchange.source_files import opened, planned
-from sqlext_operators.exchange.stateful import StoredChunks, _changed
+from sqlext_operators.exchange.stateful import StoredChunks
 from sqlext_operators.exchange.stream import late_error
 from sqlext_operators.umjoin.processor import checked_count
 from sqlext_operators.window.texts import _seconds
@@ -256,7 +257,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "open-period-rows": lambda: in_task(open_row),
     "stream-state-too-large": lambda: in_task(large_state),
     "stream-state-damaged": lambda: in_task(lost_chunk),
-    "checkpoint-mismatch": lambda: in_task(lambda: fails(_changed('{"frame": "1h"}', '{"frame": "2h"}'))),
+    "checkpoint-mismatch": lambda: in_task(lambda: fails(changed_query('{"frame": "1h"}', '{"frame": "2h"}'))),
     "empty-period": lambda: in_task(lambda: refuse_empty(ends(1, 5), ends(2, 3), np.array([False, True]))),
     "result-too-large": lambda: in_task(lambda: checked_count(1 << 63)),
     "time-zone": lambda: in_task(lambda: _seconds(pa.array([0], pa.timestamp("s", tz="UTC")), "Mars/Olympus")),

@@ -20,7 +20,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Hint, Project, Scan, SubqueryAlias
 from sqlext_planner.serving.last_join import last_join_steps
 from sqlext_planner.serving.refusals import refused, words
-from sqlext_planner.serving.windows import window_steps
+from sqlext_planner.serving.windows import ServedWindow, window_steps
 from sqlext_planner.window.nodes import WindowUnion
 
 
@@ -44,6 +44,8 @@ class Lowering:
     tables: dict[str, dict[str, pa.DataType]] = field(default_factory=dict)
     #: The types of columns that the plan does not know.
     types: dict[Column, str] = field(default_factory=dict)
+    #: The windows, those that are computed first before others.
+    windows: list[ServedWindow] = field(default_factory=list)
     #: How long after its time a row of a right side is needed by rows that a window shows; None: for good.
     behind: int | None = 0
 

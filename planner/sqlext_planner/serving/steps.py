@@ -17,6 +17,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Output
 from sqlext_planner.serving.lowering import Lowering, ServingSettings, composed
 from sqlext_planner.serving.refusals import refused
+from sqlext_planner.serving.windows import ServedWindow
 
 
 def serving_spec(plan: LogicalPlan, request: str, settings: ServingSettings) -> ServingSpec:
@@ -24,13 +25,21 @@ def serving_spec(plan: LogicalPlan, request: str, settings: ServingSettings) -> 
 
     Raises UnsupportedError for what cannot be answered for one row, AnalysisError for types that do not fit.
     """
+    return serving_plan(plan, request, settings)[0]
+
+
+def serving_plan(
+    plan: LogicalPlan, request: str, settings: ServingSettings
+) -> tuple[ServingSpec, tuple[ServedWindow, ...]]:
+    """`serving_spec`, and its windows, those that are computed first before others. Raises as it."""
     lowering = Lowering(request, settings)
     if not isinstance(plan, Output):
         raise refused(f"{type(plan).__name__} cannot be deployed", plan.span)
     columns = plan.child.output_columns
     steps = [*lowering.chain(plan.child, frozenset(columns)), lowering.numbered(columns, plan.child)]
     tables = {name: pa.schema(list(fields.items())) for name, fields in lowering.tables.items()}
-    return ServingSpec(request, tables, tuple(lowering.inputs), tuple(_merged(steps)), plan.names)
+    spec = ServingSpec(request, tables, tuple(lowering.inputs), tuple(_merged(steps)), plan.names)
+    return spec, tuple(lowering.windows)
 
 
 def _merged(steps: Sequence[Step]) -> list[Step]:

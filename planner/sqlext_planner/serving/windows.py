@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -36,6 +36,16 @@ from sqlext_planner.window.nodes import WindowCall, WindowUnion
 
 if TYPE_CHECKING:
     from sqlext_planner.serving.lowering import Lowering
+
+
+@dataclass(frozen=True)
+class ServedWindow:
+    """The step of windows, the columns of FROM that pass through them, and the computed columns that they read, as
+    `name = text`."""
+
+    step: WindowStep
+    payload: tuple[str, ...]
+    computed: tuple[str, ...]
 
 
 def window_steps(lowering: Lowering, plan: WindowUnion, needed: Set[Column]) -> list[Step]:
@@ -76,7 +86,10 @@ def _windows(lowering: Lowering, plan: WindowUnion, needed: Set[Column]) -> list
     step = WindowStep(own, spec, types, unions)
     if reach.shows_from:
         step = _shown(lowering, plan, step, wire, back)
-    return [*lowering.chain(source, read), step]
+    steps = [*lowering.chain(source, read), step]
+    payload = tuple(item.column.spark_name for item in plan.payload_fields)
+    lowering.windows.append(ServedWindow(step, payload, wire.texts()))
+    return steps
 
 
 def _result_type(lowering: Lowering, call: WindowCall, shipped: Call, types: pa.Schema) -> str:
