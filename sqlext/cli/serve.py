@@ -87,14 +87,14 @@ def _divided(deployment: Deployment, workers: int, when_lost: Callable[[], None]
     """The deployment in so many processes, if its rows can be divided by a key."""
     if workers == 1:
         return deployment
-    found = division(deployment.spec)
-    if found is None:
+    by_key = division(deployment.spec)
+    if by_key is None:
         _LOG.info(
             "%s is answered by one process: its windows and joins have no column of keys in common", deployment.name
         )
         return deployment
-    _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, found.column)
-    return Divided(deployment.saved, found, workers, when_lost)
+    _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, by_key.column)
+    return Divided(deployment.saved, by_key, workers, when_lost)
 
 
 def _serve(service: Service, options: ServerOptions, listening: socket.socket, grace: int) -> None:
@@ -162,14 +162,14 @@ def _files_of(data: Path) -> Callable[[str], Sequence[str]]:
     catalog = FileCatalog(data)
 
     def files(table: str) -> Sequence[str]:
-        found = catalog.table(table)
-        if found is not None and found.format != "parquet":
+        source = catalog.table(table)
+        if source is not None and source.format != "parquet":
             raise ConfigurationError(
-                f"the rows of '{table}' in {data} are {found.format}, and a server reads Parquet",
+                f"the rows of '{table}' in {data} are {source.format}, and a server reads Parquet",
                 condition="table-files",
                 help="write them as Parquet: sqlext run -e 'SELECT * FROM TABLE' --data DIR -o TABLE.parquet",
             )
-        return () if found is None else found.paths
+        return () if source is None else source.paths
 
     return files
 

@@ -229,8 +229,10 @@ class _Server:
 
     async def describe_deployment(self, request: Request) -> Response:
         deployment = self.service.deployment(request.path_params["name"])
-        is_ready = self.service.state == "ready"
-        kept = (await self.compute(self.service.kept))[deployment.name] if is_ready else None
+        kept, plan = None, None
+        if self.service.state == "ready":
+            kept = (await self.compute(self.service.sizes))[deployment.name]
+            plan = (await self.compute(deployment.explain)).splitlines()
         settings = deployment.settings
         return _json(
             {
@@ -240,7 +242,7 @@ class _Server:
                 "settings": {"ansi": settings.ansi, "time_zone": settings.time_zone, "lateness": deployment.lateness},
                 "tables": deployment.tables,
                 "kept": kept,
-                "plan": deployment.explain().splitlines(),
+                "plan": plan,
             }
         )
 
@@ -254,7 +256,7 @@ class _Server:
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
-        kept = await self.compute(self.service.kept) if self.service.state == "ready" else {}
+        kept = await self.compute(self.service.sizes) if self.service.state == "ready" else {}
         return Response(self.meters.text(kept), media_type=self.meters.media_type)
 
     async def openapi(self, request: Request) -> Response:

@@ -199,7 +199,7 @@ class Service:
     def computed(self, work: Callable[[], _T]) -> Future[_T]:
         """Do this in the thread that computes. What tasks report to users are errors of ours."""
 
-        def told() -> _T:
+        def with_known_errors() -> _T:
             try:
                 return work()
             except SqlExtError:
@@ -210,7 +210,7 @@ class Service:
                     raise
                 raise known from None
 
-        return self._compute.submit(told)
+        return self._compute.submit(with_known_errors)
 
     def deployment(self, name: str) -> Deployment:
         """A deployment by its name. Raises RequestError."""
@@ -354,7 +354,7 @@ class Service:
 
     # -- what it tells
 
-    def kept(self) -> dict[str, dict[str, Any]]:
+    def sizes(self) -> dict[str, dict[str, Any]]:
         """Rows and bytes that each deployment keeps; called in the thread that computes."""
         return {name: {"rows": one.kept_rows, "bytes": one.kept_bytes} for name, one in self.deployments.items()}
 

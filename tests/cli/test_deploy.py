@@ -86,7 +86,8 @@ def test_mistakes_of_a_deployment(
     assert not (tmp_path / "d").exists()
 
 
-def test_mistakes_of_a_server(sqlext: Sqlext, tmp_path: Path, tables: Path) -> None:
+def test_mistakes_of_a_server(sqlext: Sqlext, tmp_path: Path, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlext.cli.serve._log_to_stderr", lambda **_: None)  # the loggers of this process stay
     assert sqlext("deploy", "-e", SPENT, "-o", tmp_path / "d", "--schema", tables).returncode == 0
     (tmp_path / "empty").write_text("\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
