@@ -229,7 +229,8 @@ class _Server:
 
     async def describe_deployment(self, request: Request) -> Response:
         deployment = self.service.deployment(request.path_params["name"])
-        kept, plan = None, None
+        kept: dict[str, Any] | None = None
+        plan: list[str] | None = None
         if self.service.state == "ready":
             kept = (await self.compute(self.service.sizes))[deployment.name]
             plan = (await self.compute(deployment.explain)).splitlines()

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlext_planner.errors import AnalysisError, ConfigurationError
 
-ArrowRows = TypeVar("ArrowRows", pa.Table, pa.RecordBatch)
 #: Spark's zones that are no region: `+01:00`, `UTC+1`, `GMT-05:30`.
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
@@ -125,7 +124,7 @@ def _arrow_batch(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, table: str)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def with_zone(rows: ArrowRows, schema: pa.Schema, zone: tzinfo) -> ArrowRows:
+def with_zone(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, zone: tzinfo) -> pa.Table | pa.RecordBatch:
     """Rows in which times without a zone are of `zone` where a table's columns are instants."""
     times = {item.name.lower() for item in schema if pa.types.is_timestamp(item.type) and item.type.tz is not None}
     places = [
