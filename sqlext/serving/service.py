@@ -354,6 +354,12 @@ class Service:
 
     # -- what it tells
 
+    @staticmethod
+    def content(deployment: Deployment) -> dict[str, Any]:
+        """What a deployment keeps, and what it computes, in lines; called in the thread that computes."""
+        kept = {"rows": deployment.kept_rows, "bytes": deployment.kept_bytes}
+        return {"kept": kept, "plan": deployment.explain().splitlines()}
+
     def sizes(self) -> dict[str, dict[str, Any]]:
         """Rows and bytes that each deployment keeps; called in the thread that computes."""
         return {name: {"rows": one.kept_rows, "bytes": one.kept_bytes} for name, one in self.deployments.items()}

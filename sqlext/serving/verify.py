@@ -261,5 +261,5 @@ def _with_null(source: Any) -> list[tuple[int, str]]:
     place = span_of(source)
     if isinstance(source, exp.Table) and place is not None:
         return [(place.start, f"(SELECT *{null} FROM "), (place.end, ")")]
-    place = span_of(source.this.expressions[-1]) if isinstance(source.this, exp.Select) else None
-    return [] if place is None else [(place.end, null)]
+    last = span_of(source.this.expressions[-1]) if isinstance(source.this, exp.Select) else None
+    return [] if last is None else [(last.end, null)]
