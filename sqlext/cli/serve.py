@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("sqlext.serving")
 _SIZES = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _LOOPBACK = ("localhost", "127.", "::1")
+#: Connections that may wait until they are taken.
+_BACKLOG = 2048
 #: Seconds that a connection may be silent: clients keep theirs open between requests.
 _KEEP_ALIVE = 75
 #: Seconds that a thread computes before another one may: by default 5 ms, which every answer would wait for.
@@ -151,6 +153,7 @@ def _bound(listening: socket.socket, address: Any) -> socket.socket:
         # Connections inherit it. Without it the second packet of an answer waits for the client, up to 40 ms.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listening.bind(address)
+        listening.listen(_BACKLOG)  # before its address is printed: who reads it may connect at once
     except BaseException:
         listening.close()
         raise

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sqlext.serving.deployment import Deployment
     from sqlext.session import Session
 
+#: What a column is called that is no column of its table.
+_COMPUTED = "a computed column"
 _UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 
 
@@ -77,13 +79,16 @@ def explained(deployment: Deployment, seconds: Sequence[float] = ()) -> str:
 
 def _input(deployment: Deployment, place: int, item: InputSpec) -> list[str]:
     spec = item.kept
-    names = {name: item.source_of(name) or name for name in spec.schema.names}
+    names = {name: item.source_of(name) or _COMPUTED for name in spec.schema.names}
+    columns = [name for name in names.values() if name != _COMPUTED]
+    if len(columns) < len(names):
+        columns.append(f"{len(names) - len(columns)} computed")
     keys = f" by {', '.join(names[key] for key in spec.keys)}" if spec.keys else ""
     order = f" in order of {names[spec.order]}" if spec.order is not None else ""
     rows, size = deployment.kept_of(place)
     width = f"{size / rows:.0f} bytes a row" if rows else _width(spec.schema, names)
     return [
-        f"  input {place}: {item.table} [{', '.join(names.values())}]{keys}{order}",
+        f"  input {place}: {item.table} [{', '.join(columns)}]{keys}{order}",
         f"      (kept: {_stay(item, deployment.lateness)})",
         f"      (now: {rows:,} row{'' if rows == 1 else 's'}, {width})",
     ]

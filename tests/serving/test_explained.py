@@ -116,6 +116,14 @@ def test_the_statement_gives_it(spark: SparkSession) -> None:
     assert "query:1:58" in str(caught.value)
 
 
+def test_columns_that_are_computed_are_counted() -> None:
+    sql = """SELECT count_where(price, price > 5) OVER w AS n FROM visits
+    WINDOW w AS (UNION buys PARTITION BY user_id % 8 ORDER BY ts
+    ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW INSTANCE_NOT_IN_WINDOW)"""
+    text = Deployment(sql, DictCatalog(TABLES), settings=SETTINGS).explain()
+    assert "input 0: buys [ts, price, 2 computed] by a computed column in order of ts\n" in text
+
+
 def test_kept_rows_and_times_of_steps() -> None:
     deployment = deployed("spent")
     start = datetime(2024, 5, 1)
