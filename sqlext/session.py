@@ -37,7 +37,7 @@ OPENMLDB_SETTINGS = {ANSI: "false", ZONE: "Asia/Shanghai"}
 #: Whether a Session is at work in this thread. What it asks Spark then is Spark's own SQL, also if `enable` has given
 #: spark.sql to the extension.
 AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
-_DEPLOYMENT = re.compile(r"\s*EXPLAIN\s+DEPLOYMENT\s", re.IGNORECASE)
+_DEPLOYMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+DEPLOYMENT\b", re.IGNORECASE | re.DOTALL)
 #: Our own settings.
 _KEYS = tuple(setting.key for setting in Config.described())
 
@@ -141,10 +141,10 @@ class Session:
         given = self._given()
         settings = self._reading_settings(given)
         with self._bound(sqlQuery, args, kwargs, views, settings) as text:
-            if _DEPLOYMENT.match(text.sql):
+            if words := _DEPLOYMENT.match(text.sql):
                 from sqlext.serving.explained import explained_deployment
 
-                return explained_deployment(self, text.sql)
+                return explained_deployment(self, text.sql, words.end())
             try:
                 config, wrong = self._effective_config(given), None
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET

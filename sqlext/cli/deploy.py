@@ -20,9 +20,10 @@ from sqlext.serving.folder import checked_name
 from sqlext.serving.values import zone_of
 from sqlext.serving.verify import Difference
 from sqlext.serving.verify import verify as replayed
+from sqlext.session import OPENMLDB_SETTINGS, ZONE
 from sqlext.syntax.scripts import deployed_name
+from sqlext.syntax.sql_settings import ANSI
 
-_ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
 _FUTURE = ("sqlext.stream.future", "sqlext.stream.futureBound")
 #: Microseconds; a number alone counts units of the order column.
 _UNITS = {"w": 604_800_000_000, "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000}
@@ -48,7 +49,7 @@ def run_deploy(
         raise typer.BadParameter("--verify replays rows of tables: give them with --data DIR")
     text = read_sql(file, sql)
     late = _lateness(lateness)
-    settings = _settings(conf)
+    settings = _settings(conf, compat)
     stem = Path(file).stem if file not in (None, "-") else output.resolve().name
     named = checked_name(name or (deployed_name(text) if compat is not None else None) or stem)
     try:
@@ -78,7 +79,7 @@ def _verify(deployment: Deployment, data: str | None, read: Sequence[str], rows:
     settings = deployment.settings
     with progress("Starting Spark"):
         session = open_session(
-            (f"{_ANSI}={str(settings.ansi).lower()}", f"{_ZONE}={settings.time_zone}"), deployment.compat
+            (f"{ANSI}={str(settings.ansi).lower()}", f"{ZONE}={settings.time_zone}"), deployment.compat
         )
         register_tables(session, data, FolderOptions.of_texts(read))
     with progress(f"Replaying {rows} rows of {deployment.request}"):
@@ -107,18 +108,20 @@ def _lateness(text: str) -> int | None:
     return int(match[1]) * _UNITS.get(match[2].lower(), 1)
 
 
-def _settings(conf: Sequence[str]) -> ServingSettings:
-    """What of --conf the meaning of a statement depends on; by default as a Spark of this machine has it."""
+def _settings(conf: Sequence[str], compat: str | None) -> ServingSettings:
+    """What of --conf the meaning of a statement depends on; by default as OpenMLDB or a Spark here has it."""
     ours, given = read_settings(conf)
-    unknown = next((key for key in (*ours, *given) if key not in (_ANSI, _ZONE, *_FUTURE)), None)
+    if compat == "openmldb":
+        given = {**OPENMLDB_SETTINGS, **given}
+    unknown = next((key for key in (*ours, *given) if key not in (ANSI, ZONE, *_FUTURE)), None)
     if unknown is not None:
-        known = ", ".join((_ANSI, _ZONE, *_FUTURE))
+        known = ", ".join((ANSI, ZONE, *_FUTURE))
         raise typer.BadParameter(f"--conf {unknown}: a deployment depends on {known} only")
     config = Config.from_mapping(ours)
-    ansi = given.get(_ANSI, "true").lower()
+    ansi = given.get(ANSI, "true").lower()
     if ansi not in ("true", "false"):
-        raise typer.BadParameter(f"--conf {_ANSI}={given[_ANSI]}: write true or false")
-    zone = given.get(_ZONE) or machine_zone(os.environ)
+        raise typer.BadParameter(f"--conf {ANSI}={given[ANSI]}: write true or false")
+    zone = given.get(ZONE) or machine_zone(os.environ)
     zone_of(zone)
     return ServingSettings(ansi == "true", zone, config.stream_future, config.stream_future_bound)
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("sqlext.serving")
 _SIZES = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _LOOPBACK = ("localhost", "127.", "::1")
+#: Connections that may wait until they are taken.
+_BACKLOG = 2048
 #: Seconds that a connection may be silent: clients keep theirs open between requests.
 _KEEP_ALIVE = 75
 #: Seconds that a thread computes before another one may: by default 5 ms, which every answer would wait for.
@@ -95,14 +97,14 @@ def _divided(deployment: Deployment, workers: int, when_lost: Callable[[], None]
     """The deployment in so many processes, if its rows can be divided by a key."""
     if workers == 1:
         return deployment
-    found = division(deployment.spec)
-    if found is None:
+    by_key = division(deployment.spec)
+    if by_key is None:
         _LOG.info(
             "%s is answered by one process: its windows and joins have no column of keys in common", deployment.name
         )
         return deployment
-    _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, found.column)
-    return Divided(deployment.saved, found, workers, when_lost)
+    _LOG.info("%s is answered by %d processes, by %s", deployment.name, workers, by_key.column)
+    return Divided(deployment.saved, by_key, workers, when_lost)
 
 
 def _locations(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -203,6 +205,7 @@ def _bound(listening: socket.socket, address: Any) -> socket.socket:
         # Connections inherit it. Without it the second packet of an answer waits for the client, up to 40 ms.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listening.bind(address)
+        listening.listen(_BACKLOG)  # before its address is printed: who reads it may connect at once
     except BaseException:
         listening.close()
         raise
@@ -214,14 +217,14 @@ def _files_of(data: Path) -> Callable[[str], Sequence[str]]:
     catalog = FileCatalog(data)
 
     def files(table: str) -> Sequence[str]:
-        found = catalog.table(table)
-        if found is not None and found.format != "parquet":
+        source = catalog.table(table)
+        if source is not None and source.format != "parquet":
             raise ConfigurationError(
-                f"the rows of '{table}' in {data} are {found.format}, and a server reads Parquet",
+                f"the rows of '{table}' in {data} are {source.format}, and a server reads Parquet",
                 condition="table-files",
                 help="write them as Parquet: sqlext run -e 'SELECT * FROM TABLE' --data DIR -o TABLE.parquet",
             )
-        return () if found is None else found.paths
+        return () if source is None else source.paths
 
     return files
 

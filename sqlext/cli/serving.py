@@ -42,8 +42,9 @@ def deploy(
         list[str] | None,
         typer.Option(
             metavar="K=V",
-            help="spark.sql.ansi.enabled (true), spark.sql.session.timeZone (this machine's), or sqlext.stream.future "
-            "and futureBound: what becomes of pushed rows whose time is to come (keep; they let no other row go).",
+            help="spark.sql.ansi.enabled (true), spark.sql.session.timeZone (this machine's; with --compat openmldb "
+            "false and Asia/Shanghai), or sqlext.stream.future and futureBound: what becomes of pushed rows whose time "
+            "is to come (keep; they let no other row go).",
         ),
     ] = None,
     compat: options.CompatOption = None,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
-from zoneinfo import ZoneInfo
+from collections.abc import Sequence
+from datetime import tzinfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from sqlext.serving.bodies import MOST_ROWS, RequestError
+from sqlext.serving.values import with_zone
 
 ARROW = "application/vnd.apache.arrow.stream"
 _HELP = f"send an Arrow IPC stream, uncompressed, with Content-Type {ARROW}"
@@ -52,7 +51,7 @@ def read_arrow(body: bytes, schema: pa.Schema, zone: tzinfo) -> pa.Table:
                         help="send it in the type that the table has",
                         place={"column": name},
                     )
-            return _with_zone(_checked(reader), expected, zone)
+            return with_zone(_checked(reader), schema, zone)
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError, NotImplementedError) as error:
         if isinstance(error, RequestError):
             raise
@@ -72,19 +71,6 @@ def _checked(reader: pa.RecordBatchReader) -> pa.Table:
     if len(set(names)) != len(names):
         raise RequestError("the body has a column twice", help="names ignore case")
     return pa.Table.from_batches(batches, reader.schema)
-
-
-def _with_zone(rows: pa.Table, expected: Mapping[str, pa.DataType], zone: tzinfo) -> pa.Table:
-    for place, field in enumerate(rows.schema):
-        kind = expected.get(field.name.lower())
-        if kind is None or not (kinds.is_timestamp(field.type) and kinds.is_timestamp(kind)):
-            continue
-        if field.type.tz is None and kind.tz is not None:
-            offset = datetime.now(zone).strftime("%z")
-            name = zone.key if isinstance(zone, ZoneInfo) else f"{offset[:3]}:{offset[3:]}"
-            times = pc.assume_timezone(rows.column(place), name, ambiguous="earliest")
-            rows = rows.set_column(place, field.name, times)
-    return rows
 
 
 def _refuse_compressed(body: bytes) -> None:

@@ -31,7 +31,8 @@ from sqlext.analyzer.queries import analyze
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.serving.folder import SavedDeployment, read, write
 from sqlext.serving.sink import MOST_KEYS, Server, Sink, parts, whole
-from sqlext.serving.values import parquet_rows, to_batch, to_rows
+from sqlext.serving.values import parquet_rows, to_batch, to_rows, with_zone, zone_of
+from sqlext.syntax.deploy_options import check_deploy_options
 from sqlext.syntax.parser import parse
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Rows of one push of `load`.
 _LOADED_ROWS = 1_000_000
+#: How often `explain` answers a row.
+_TIMED = 5
 #: Rows of a table as they are pushed.
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 
@@ -106,10 +109,12 @@ class Deployment:
         self.name, self.sql, self.lateness, self.settings, self.compat = name, sql, lateness, settings, compat
         statement = parse(sql, compat=compat)
         try:
-            if statement.kind != "query":
+            if statement.kind != "query" or statement.query is None:
                 raise UnsupportedError(
                     "only a query can be deployed", condition="not-servable", help="write SELECT ... FROM table"
                 )
+            if compat == "openmldb":
+                check_deploy_options(sql, statement.query)
             options = AnalyzerOptions(compat, plain_windows=True, deploys=True)
             #: The optimized plan.
             self.plan = plan = RuleExecutor(BATCHES).optimize(analyze(statement, catalog, options)).final
@@ -131,12 +136,15 @@ class Deployment:
         return self.spec.request
 
     def push(self, table: str, rows: Rows) -> int:
-        """Store rows of a table: mappings, or Arrow with its columns. Returns how many they are.
+        """Store rows of a table: mappings, or Arrow with its columns, whose times without a zone are of the
+        deployment's. Returns how many they are.
 
         Raises AnalysisError for a table that the statement does not read, an unknown column, or a value that does not
         fit its column's type; then none of the rows is stored.
         """
         name = self.known_table(table)
+        if isinstance(rows, pa.Table | pa.RecordBatch):
+            rows = with_zone(rows, self.schemas[name], zone_of(self.settings.time_zone))
         prepared = self.prepared(name, to_batch(rows, self.schemas[name], name))
         self.store(prepared)
         return prepared.count
@@ -197,13 +205,13 @@ class Deployment:
         name = self.known_table(table)
         columns = self.spec.tables[name].names
         if isinstance(source, str | Path):
-            found = parquet_rows(source, columns)
+            batches = parquet_rows(source, columns)
         elif is_frame(source):
             frame = source.select(*(f"`{column}`" for column in columns))
-            found = iter(arrow_table(frame).to_batches(_LOADED_ROWS))
+            batches = iter(arrow_table(frame).to_batches(_LOADED_ROWS))
         else:
             return self.push(name, cast(Rows, source))
-        return sum(self.push(name, batch) for batch in found)
+        return sum(self.push(name, batch) for batch in batches)
 
     def load_checkpoint(self, checkpoint: str | Path, spark: SparkSession | None = None) -> WarmStart:
         """Store the rows that a streaming query of the same statement keeps for its windows, as its checkpoint
@@ -311,8 +319,12 @@ class Deployment:
     def open(cls, folder: str | Path) -> Deployment:
         """The deployment of a folder, without rows. Raises ConfigurationError for one that was changed, that a newer
         version wrote, or that is none; and what planning raises."""
-        saved = read(Path(folder))
-        return cls(
+        return cls.of(read(Path(folder)))
+
+    @classmethod
+    def of(cls, saved: SavedDeployment) -> Deployment:
+        """The deployment, without rows, of what a folder has. Raises what planning raises."""
+        return Deployment(
             saved.sql,
             DictCatalog(saved.tables),
             request=saved.request,
@@ -322,11 +334,20 @@ class Deployment:
             lateness=saved.lateness,
         )
 
-    def explain(self) -> str:
-        """What is kept of each table and why, and what an answer reads and computes."""
+    def explain(self, row: Mapping[str, Any] | None = None) -> str:
+        """What is kept of each table, and what an answer reads and computes; with a row of the request table also how
+        long each step takes to answer it, the shortest of a few times. Raises as `answer`."""
         from sqlext.serving.explained import explained
 
-        return explained(self)
+        return explained(self, () if row is None else self._step_seconds(row))
+
+    def _step_seconds(self, row: Mapping[str, Any]) -> list[float]:
+        batch = to_batch([row], self.schemas[self.request], self.request)
+        with self._lock:
+            return [
+                min(times)
+                for times in zip(*(self.spec.step_seconds(batch, self._stores) for _ in range(_TIMED)), strict=True)
+            ]
 
     def kept_of(self, place: int) -> tuple[int, int]:
         """The rows that an input keeps, and their Arrow bytes."""
@@ -387,17 +408,17 @@ def _first_scan(plan: Any) -> str:
 def _table_name(plan: Any, request: str) -> str:
     """The name that a table has in the plan. Raises AnalysisError."""
     names = {scan.table.lower(): scan.table for scan in plan.collect(Scan)}
-    found = names.get(request.lower()) or next(
+    table = names.get(request.lower()) or next(
         (n for key, n in names.items() if key.split(".")[-1] == request.lower()), None
     )
     if not names:
         raise UnsupportedError(
             "a statement without tables cannot be deployed", condition="not-servable", help="write FROM a table"
         )
-    if found is None:
+    if table is None:
         raise AnalysisError(
             f"the statement reads no table '{request}'",
             condition="unknown-table",
             help=f"it reads {', '.join(sorted(names.values()))}",
         )
-    return str(found)
+    return str(table)

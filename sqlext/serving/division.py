@@ -30,16 +30,16 @@ class Division:
 
 def division(spec: ServingSpec) -> Division | None:
     """How rows can be divided; None if no column is in every key."""
-    found: list[dict[str, dict[int, str]]] = list(_keys(spec, spec.steps, {}))
-    if not found:
+    every_key: list[dict[str, dict[int, str]]] = list(_keys(spec, spec.steps, {}))
+    if not every_key:
         return None
-    for column in found[0]:
+    for column in every_key[0]:
         inputs: dict[int, str] = {}
-        for keys in found:
+        for keys in every_key:
             inputs.update(keys.get(column, {}))
         kind = spec.tables[spec.request].field(column).type
         same = all(spec.inputs[place].kept.schema.field(name).type == kind for place, name in inputs.items())
-        if same and all(column in keys for keys in found) and len(inputs) == len(spec.inputs):
+        if same and all(column in keys for keys in every_key) and len(inputs) == len(spec.inputs):
             return Division(column, inputs)
     return None
 
@@ -54,20 +54,20 @@ def _keys(spec: ServingSpec, steps: Sequence[Step], known: Mapping[str, str]) ->
         before = steps[:place]
         if isinstance(step, LastJoinStep):
             for side, served in zip(step.join.rights, step.rights, strict=True):
-                found: dict[str, dict[int, str]] = {}
+                by_column: dict[str, dict[int, str]] = {}
                 for ours, theirs in zip(step.join.keys, side.keys, strict=True):
                     column = _table_column(before, step.wire, ours, known)
                     if column is not None:
-                        found.setdefault(column, {})[served.source] = theirs
-                yield found
+                        by_column.setdefault(column, {})[served.source] = theirs
+                yield by_column
         elif isinstance(step, WindowStep):
-            found = {}
+            by_column = {}
             inputs = [*step.unions, *(() if step.own is None else (step.own,))]
             for name in step.window.keys:
                 column = _table_column(before, step.wire, name, known)
                 if column is not None:
-                    found.setdefault(column, {}).update(dict.fromkeys(inputs, name))
-            yield found
+                    by_column.setdefault(column, {}).update(dict.fromkeys(inputs, name))
+            yield by_column
             if step.own is not None and step.before:
                 item = spec.inputs[step.own]
                 stored = {name: item.source_of(name) for name in item.kept.schema.names}

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -181,7 +182,7 @@ class _Server:
             answers = []
             for start in range(0, begun.num_rows, _ROWS_AT_ONCE):
                 part = begun.slice(start, _ROWS_AT_ONCE)
-                answers += await self.waited(lambda part=part: self.service.asked(deployment, part))  # type: ignore[misc]
+                answers += await self.waited(partial(self.service.asked, deployment, part))
             response = await self.compute(lambda: shown(answers))
         self.meters.answered(deployment.name, answers)
         return response
@@ -247,8 +248,9 @@ class _Server:
 
     async def describe_deployment(self, request: Request) -> Response:
         deployment = self.service.deployment(request.path_params["name"])
-        is_ready = self.service.state == "ready"
-        kept = (await self.compute(self.service.kept))[deployment.name] if is_ready else None
+        content: dict[str, Any] = {"kept": None, "plan": None}
+        if self.service.state == "ready":
+            content = await self.compute(partial(self.service.content, deployment))
         settings = deployment.settings
         return _json(
             {
@@ -257,8 +259,7 @@ class _Server:
                 "fingerprint": self.service.fingerprints[deployment.name],
                 "settings": {"ansi": settings.ansi, "time_zone": settings.time_zone, "lateness": deployment.lateness},
                 "tables": deployment.tables,
-                "kept": kept,
-                "plan": deployment.explain().splitlines(),
+                **content,
             }
         )
 
@@ -272,7 +273,7 @@ class _Server:
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
-        kept = await self.compute(self.service.kept) if self.service.state == "ready" else {}
+        kept = await self.compute(self.service.sizes) if self.service.state == "ready" else {}
         return Response(self.meters.text(kept), media_type=self.meters.media_type)
 
     async def openapi(self, request: Request) -> Response:
@@ -304,10 +305,10 @@ def _json_answers(deployment: Deployment, answers: Sequence[Answer], is_list: bo
         dict(zip(deployment.spec.names, (values[0] for values in json_columns(one.result, zone)), strict=True))
         for one in answers
     ]
-    partial = [place for place, one in enumerate(answers) if one.is_partial]
+    places = [place for place, one in enumerate(answers) if one.is_partial]
     if is_list:
-        return _json({"output": rows, **({"partial": partial} if partial else {})})
-    return _json({"output": rows[0], **({"partial": True} if partial else {})})
+        return _json({"output": rows, **({"partial": places} if places else {})})
+    return _json({"output": rows[0], **({"partial": True} if places else {})})
 
 
 def _arrow_answers(deployment: Deployment, answers: Sequence[Answer]) -> Response:
@@ -315,8 +316,8 @@ def _arrow_answers(deployment: Deployment, answers: Sequence[Answer]) -> Respons
     batches = [one.result.rename_columns(names) for one in answers]
     if not batches:
         raise RequestError("the body has no rows", help="send at least one")
-    partial = ",".join(str(place) for place, one in enumerate(answers) if one.is_partial)
-    headers = {"x-partial": partial} if partial else None
+    places = ",".join(str(place) for place, one in enumerate(answers) if one.is_partial)
+    headers = {"x-partial": places} if places else None
     return Response(arrow_stream(batches[0].schema, batches), media_type=ARROW, headers=headers)
 
 

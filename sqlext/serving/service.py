@@ -222,7 +222,7 @@ class Service:
     def computed(self, work: Callable[[], _T]) -> Future[_T]:
         """Do this in the thread that computes. What tasks report to users are errors of ours."""
 
-        def told() -> _T:
+        def with_known_errors() -> _T:
             try:
                 return work()
             except SqlExtError:
@@ -233,7 +233,7 @@ class Service:
                     raise
                 raise known from None
 
-        return self._compute.submit(told)
+        return self._compute.submit(with_known_errors)
 
     def deployment(self, name: str) -> Deployment:
         """A deployment by its name. Raises RequestError."""
@@ -381,7 +381,13 @@ class Service:
 
     # -- what it tells
 
-    def kept(self) -> dict[str, dict[str, Any]]:
+    @staticmethod
+    def content(deployment: Deployment) -> dict[str, Any]:
+        """What a deployment keeps, and what it computes, in lines; called in the thread that computes."""
+        kept = {"rows": deployment.kept_rows, "bytes": deployment.kept_bytes}
+        return {"kept": kept, "plan": deployment.explain().splitlines()}
+
+    def sizes(self) -> dict[str, dict[str, Any]]:
         """Rows and bytes that each deployment keeps; called in the thread that computes."""
         return {name: {"rows": one.kept_rows, "bytes": one.kept_bytes} for name, one in self.deployments.items()}
 

@@ -65,18 +65,18 @@ class Sink:
 
 
 def _query_id(frame: DataFrame) -> str:
-    found: Any = None
+    number: Any = None
     try:
-        found = frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        number = frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     except Exception:  # Connect has no SparkContext; which error says so depends on the version
-        found = None
-    if not found:
+        number = None
+    if not number:
         raise ConfigurationError(
             "nothing says which query this micro-batch is of",
             condition="python-call",
             help="name the stream: deployment.sink(query='orders'), the same name after a restart",
         )
-    return str(found)
+    return str(number)
 
 
 def _sorted(rows: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlext_planner.errors import AnalysisError, ConfigurationError
 
 #: Spark's zones that are no region: `+01:00`, `UTC+1`, `GMT-05:30`.
@@ -47,19 +48,19 @@ def parquet_rows(path: str | Path, columns: Sequence[str]) -> Iterator[pa.Record
     import pyarrow.dataset as files
 
     try:
-        found = files.dataset(str(path), format="parquet", partitioning="hive")
+        source = files.dataset(str(path), format="parquet", partitioning="hive")
     except (OSError, pa.ArrowInvalid) as error:
         raise AnalysisError(
             f"{path} cannot be read: {error}", condition="table-files", help="name Parquet files"
         ) from None
-    missing = next((name for name in columns if name not in found.schema.names), None)
+    missing = next((name for name in columns if name not in source.schema.names), None)
     if missing is not None:
         raise AnalysisError(
             f"{path} has no column '{missing}'",
             condition="unknown-column",
-            help=f"it has {', '.join(found.schema.names)}",
+            help=f"it has {', '.join(source.schema.names)}",
         )
-    return (batch for batch in found.to_batches(columns=list(columns)) if batch.num_rows)
+    return (batch for batch in source.to_batches(columns=list(columns)) if batch.num_rows)
 
 
 def unknown_column(name: str, schema: pa.Schema, table: str) -> AnalysisError:
@@ -82,7 +83,7 @@ def _array(values: Sequence[Any], item: pa.Field, table: str) -> pa.Array:
         raise AnalysisError(
             f"{wrong!r} is no value of the column '{item.name}' of '{table}', which is {item.type}",
             condition="row-value",
-            help=str(error).splitlines()[0],
+            help=f"give a value of this type, or None ({str(error).splitlines()[0]})",
         ) from None
 
 
@@ -118,9 +119,27 @@ def _arrow_batch(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, table: str)
             raise AnalysisError(
                 f"the column '{item.name}' of '{table}' is {item.type}, and the rows have {column.type}",
                 condition="row-value",
-                help=str(error).splitlines()[0],
+                help=f"cast the column to {item.type} before ({str(error).splitlines()[0]})",
             ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def with_zone(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, zone: tzinfo) -> pa.Table | pa.RecordBatch:
+    """Rows in which times without a zone are of `zone` where a table's columns are instants."""
+    times = {item.name.lower() for item in schema if pa.types.is_timestamp(item.type) and item.type.tz is not None}
+    places = [
+        place
+        for place, item in enumerate(rows.schema)
+        if item.name.lower() in times and pa.types.is_timestamp(item.type) and item.type.tz is None
+    ]
+    if not places:
+        return rows
+    offset = datetime.now(zone).strftime("%z")
+    name = zone.key if isinstance(zone, ZoneInfo) else f"{offset[:3]}:{offset[3:]}"
+    columns = list(rows.columns)
+    for place in places:
+        columns[place] = pc.assume_timezone(columns[place], name, ambiguous="earliest", nonexistent="latest")
+    return type(rows).from_arrays(columns, names=rows.schema.names)
 
 
 def to_rows(batch: pa.RecordBatch, names: Sequence[str]) -> list[dict[str, Any]]:

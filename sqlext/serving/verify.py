@@ -120,7 +120,7 @@ class _Replay:
     def _compared(
         self, answers: Mapping[int, dict[str, Any]], before: Mapping[int, dict[str, int]], orders: Mapping[str, Int64s]
     ) -> Verification:
-        found = Verification(len(answers))
+        verification = Verification(len(answers))
         every = self._batch({name: orders[name] for name in self._tables})
         for number, answer in answers.items():
             if same(answer, every[number]):
@@ -131,8 +131,8 @@ class _Replay:
             exact = self._batch(parts)[number]
             if not same(answer, exact):
                 row = self._tables[request].slice(number, 1).to_pylist()[0]
-                found.differences.append(Difference(row, answer, exact))
-        return found
+                verification.differences.append(Difference(row, answer, exact))
+        return verification
 
     def _batch(self, parts: Mapping[str, Int64s]) -> dict[int, dict[str, Any]]:
         """The rows of batch over some rows of each table, by the numbers of the request rows."""
@@ -184,15 +184,15 @@ def _asked_time(steps: tuple[Step, ...]) -> str | None:
     """The column of the request table by whose times a step looks for rows."""
     for place, step in enumerate(steps):
         if isinstance(step, BranchStep):
-            found = _asked_time(step.steps)
-            if found is not None:
-                return found
+            column = _asked_time(step.steps)
+            if column is not None:
+                return column
         name = step.window.order if isinstance(step, WindowStep) else None
         if isinstance(step, LastJoinStep):
             name = next((right.until for right in step.rights if right.until is not None), None)
-        found = None if name is None else _origin(steps[:place], name)
-        if found is not None:
-            return found
+        column = None if name is None else _origin(steps[:place], name)
+        if column is not None:
+            return column
     return None
 
 
@@ -261,5 +261,5 @@ def _with_null(source: Any) -> list[tuple[int, str]]:
     place = span_of(source)
     if isinstance(source, exp.Table) and place is not None:
         return [(place.start, f"(SELECT *{null} FROM "), (place.end, ")")]
-    place = span_of(source.this.expressions[-1]) if isinstance(source.this, exp.Select) else None
-    return [] if place is None else [(place.end, null)]
+    last = span_of(source.this.expressions[-1]) if isinstance(source.this, exp.Select) else None
+    return [] if last is None else [(last.end, null)]

@@ -32,19 +32,6 @@ from sqlext.serving.folder import SavedDeployment
 _END_SECONDS = 30
 
 
-def opened(saved: SavedDeployment) -> Deployment:
-    """The deployment of what a folder has."""
-    return Deployment(
-        saved.sql,
-        DictCatalog(saved.tables),
-        request=saved.request,
-        settings=saved.settings,
-        name=saved.name,
-        compat=saved.compat,
-        lateness=saved.lateness,
-    )
-
-
 class Divided(Deployment):
     """A deployment whose rows are in processes of its own, by the values of a column. `when_lost` is called, in some
     thread, if one of them ends."""
@@ -75,13 +62,13 @@ class Divided(Deployment):
 
     def _divided(self, by_input: Sequence[tuple[int, pa.RecordBatch]]) -> list[list[tuple[int, bytes]]]:
         """What each process keeps of rows by input."""
-        found: list[list[tuple[int, bytes]]] = [[] for _ in self._workers]
+        by_worker: list[list[tuple[int, bytes]]] = [[] for _ in self._workers]
         for place, rows in by_input:
             parts = self._division.parts(rows, self._division.inputs[place], len(self._workers))
-            for part, places in zip(found, parts, strict=True):
+            for part, places in zip(by_worker, parts, strict=True):
                 if len(places):
                     part.append((place, _packed(take_rows(rows, places))))
-        return found
+        return by_worker
 
     def answers(self, batch: pa.RecordBatch) -> list[Answer]:
         """The results for rows of the request table."""
@@ -118,14 +105,14 @@ class Divided(Deployment):
 
     def state(self) -> list[InputState]:
         """What the inputs keep, for a snapshot."""
-        found = [future.result() for future in [worker.send("state") for worker in self._workers]]
+        by_worker = [future.result() for future in [worker.send("state") for worker in self._workers]]
         return [
             InputState(
                 tuple(_unpacked(rows) for state in states for rows in state[0]),
                 max(state[1] for state in states),
                 max(state[2] for state in states),
             )
-            for states in zip(*found, strict=True)
+            for states in zip(*by_worker, strict=True)
         ]
 
     def restore(self, place: int, state: InputState) -> None:
@@ -143,15 +130,20 @@ class Divided(Deployment):
         for future in sent:
             future.result()
 
+    def kept_of(self, place: int) -> tuple[int, int]:
+        """The rows of an input that the processes keep, and their Arrow bytes."""
+        sizes = [future.result()[place] for future in [worker.send("kept") for worker in self._workers]]
+        return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+
     @property
     def kept_rows(self) -> int:
         """How many rows the processes keep."""
-        return sum(future.result()[0] for future in [worker.send("kept") for worker in self._workers])
+        return sum(self.kept_of(place)[0] for place in range(len(self.spec.inputs)))
 
     @property
     def kept_bytes(self) -> int:
         """The Arrow bytes of these rows."""
-        return sum(future.result()[1] for future in [worker.send("kept") for worker in self._workers])
+        return sum(self.kept_of(place)[1] for place in range(len(self.spec.inputs)))
 
     def close(self) -> None:
         """End the processes."""
@@ -226,7 +218,7 @@ def _work(saved: SavedDeployment, connection: Connection) -> None:
     """What a process does until its pipe ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the server ends it
-    deployment = opened(saved)
+    deployment = Deployment.of(saved)
     while True:
         try:
             message = connection.recv()
@@ -238,11 +230,11 @@ def _work(saved: SavedDeployment, connection: Connection) -> None:
         try:
             reply = (False, _CALLS[what](deployment, *content))
         except Exception as error:
-            reply = (True, _told(error))
+            reply = (True, _error_parts(error))
         connection.send(reply)
 
 
-def _told(error: Exception) -> tuple[str, ...]:
+def _error_parts(error: Exception) -> tuple[str, ...]:
     """An error on its way to the server: kind, message, condition and help; those without a condition are faults."""
     known = error if isinstance(error, SqlExtError) else task_error(error)
     if known is None:
@@ -251,7 +243,7 @@ def _told(error: Exception) -> tuple[str, ...]:
 
 
 def _raised(kind: str, message: str = "", condition: Any = None, help: str = "") -> Exception:
-    """The error that `_told` has told."""
+    """The error that `_error_parts` has told."""
     if condition is None:
         return InternalError(kind)
     made: type[SqlExtError] = getattr(errors, kind)
@@ -275,8 +267,8 @@ def _restore(deployment: Deployment, place: int, batches: Sequence[bytes], newes
     deployment.restore(place, InputState(tuple(map(_unpacked, batches)), newest, cutoff))
 
 
-def _kept(deployment: Deployment) -> tuple[int, int]:
-    return deployment.kept_rows, deployment.kept_bytes
+def _sizes(deployment: Deployment) -> list[tuple[int, int]]:
+    return [deployment.kept_of(place) for place in range(len(deployment.spec.inputs))]
 
 
 _CALLS: dict[str, Callable[..., Any]] = {
@@ -284,7 +276,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "answers": _answers,
     "state": _state,
     "restore": _restore,
-    "kept": _kept,
+    "kept": _sizes,
 }
 
 

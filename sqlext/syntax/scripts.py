@@ -73,12 +73,30 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
 
 def deployed_name(sql: str) -> str | None:
     """The name in a script's DEPLOY, without its database; None where there is no DEPLOY."""
+    deploy = _deploy(sql)
+    return str(deploy[_behind_name(deploy) - 1].text) if deploy else None
+
+
+def deploy_options(sql: str) -> list[list[Token]]:
+    """The items of OPTIONS (...) of a script's DEPLOY, before and behind its name: each as its tokens."""
+    deploy = _deploy(sql)
+    items: list[list[Token]] = []
+    for at in (_before_name(deploy), _behind_name(deploy)) if deploy else ():
+        while words(deploy[at:], 2) == ("OPTIONS", "("):
+            end = closing(deploy, at + 1)
+            commas = [place for place in range(at + 2, end) if deploy[place].token_type == TokenType.COMMA]
+            items += [deploy[start + 1 : stop] for start, stop in pairwise((at + 1, *commas, end))]
+            at = end + 1
+    return [item for item in items if item]
+
+
+def _deploy(sql: str) -> list[Token]:
+    """The tokens of a script's DEPLOY; none where there is none."""
     try:
         statements = split_tokens(SqlExt().tokenize(sql))
     except SqlglotError:
-        return None
-    deploy = next((statement for statement in statements if words(statement, 1) == ("DEPLOY",)), None)
-    return None if deploy is None else str(deploy[_behind_name(deploy) - 1].text)
+        return []
+    return next((statement for statement in statements if words(statement, 1) == ("DEPLOY",)), [])
 
 
 def declares(statement: str) -> bool:
@@ -177,9 +195,14 @@ def _without_deploy(statement: list[Token]) -> list[Token]:
     return statement[at:]
 
 
+def _before_name(statement: Sequence[Token]) -> int:
+    """The place behind ``DEPLOY [IF NOT EXISTS]``."""
+    return 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1
+
+
 def _behind_name(statement: Sequence[Token]) -> int:
     """The place behind DEPLOY's name, which may have a database."""
-    at = _behind_options(statement, 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1) + 1
+    at = _behind_options(statement, _before_name(statement)) + 1
     while at < len(statement) and statement[at].token_type == TokenType.DOT:
         at += 2
     return min(at, len(statement))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlext.cli.deploy import _lateness, machine_zone
-from sqlext.cli.serve import _bytes
+from sqlext.cli.serve import _bytes, _listening
 from sqlext.serving.deployment import Deployment
 from tests.cli.conftest import WINDOW
 from tests.command_line import Sqlext
@@ -86,7 +86,8 @@ def test_mistakes_of_a_deployment(
     assert not (tmp_path / "d").exists()
 
 
-def test_mistakes_of_a_server(sqlext: Sqlext, tmp_path: Path, tables: Path) -> None:
+def test_mistakes_of_a_server(sqlext: Sqlext, tmp_path: Path, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlext.cli.serve._log_to_stderr", lambda **_: None)  # the loggers of this process stay
     assert sqlext("deploy", "-e", SPENT, "-o", tmp_path / "d", "--schema", tables).returncode == 0
     (tmp_path / "empty").write_text("\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -105,6 +106,11 @@ def test_mistakes_of_a_server(sqlext: Sqlext, tmp_path: Path, tables: Path) -> N
             assert done.returncode == 2, done.stdout
             assert told in done.stderr
             assert "Traceback" not in done.stderr
+
+
+def test_whoever_reads_the_address_may_connect_at_once() -> None:
+    with _listening("127.0.0.1", 0) as listening:
+        socket.create_connection(listening.getsockname(), timeout=10).close()
 
 
 def test_lateness_and_sizes() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import SqlExtError
@@ -160,6 +163,18 @@ def test_an_answer_is_the_row_of_batch(spark: SparkSession, title: str) -> None:
     answers = {row["id"]: deployment.answer(row) for row in requests}
     wanted = batch(spark, STATEMENTS[title], {**data, "sv_views": [*data["sv_views"], *requests]})
     assert answers == wanted
+
+
+def test_times_of_arrow_without_a_zone_are_of_the_deployment(tmp_path: Path) -> None:
+    times = pa.array([datetime(2024, 5, 1, 18, minute) for minute in (0, 30)], pa.timestamp("us"))
+    rows = pa.table({"k": pa.array([1, 1], pa.int32()), "c": ["a", "b"], "ts": times, "v": [1.0, 2.0]})
+    pq.write_table(rows, tmp_path / "orders.parquet")
+    settings = ServingSettings(True, "Asia/Shanghai")
+    asked = {"id": 1, "k": 1, "ts": datetime(2024, 5, 1, 10, 15, tzinfo=UTC), "v": 0.0}
+    for source in (rows, rows.to_batches()[0], tmp_path / "orders.parquet"):
+        deployment = Deployment(STATEMENTS["a union"], DictCatalog(TABLES), settings=settings, lateness=None)
+        assert deployment.load("sv_orders", source) == 2
+        assert deployment.answer(asked)["s"] == 1.0
 
 
 def test_an_answer_says_whether_rows_that_it_needed_are_gone() -> None:

@@ -67,6 +67,9 @@ def test_several_processes_answer_as_one(title: str) -> None:
                     assert alone.push(name, rows) == several.push(name, rows)
             assert several.answer_many(requests) == alone.answer_many(requests)
         assert several.kept_rows == alone.kept_rows > 0
+        inputs = range(len(alone.spec.inputs))
+        assert [several.kept_of(place)[0] for place in inputs] == [alone.kept_of(place)[0] for place in inputs]
+        assert several.explain().splitlines()[0] == alone.explain().splitlines()[0]
         again = made(STATEMENTS[title])
         for place, state in enumerate(several.state()):
             again.restore(place, state)

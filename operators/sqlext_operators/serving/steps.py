@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -135,23 +136,23 @@ class LastJoinStep:
             return self._newest(left, stores)
         tables = [self._table(left, place, stores) for place in range(len(self.rights))]
         processor = LastJoinProcessor(self.join, tables)
-        found = list(processor.join(left, max(1, left.num_rows)))
-        return found[0] if found else whole(self._schema(batch, stores), [])
+        results = list(processor.join(left, max(1, left.num_rows)))
+        return results[0] if results else whole(self._schema(batch, stores), [])
 
     def _newest(self, left: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """What `run` gives for one row where only the last row of each right side can match."""
         columns = [left.column(name) for name in self.join.payload]
         for place, side in enumerate(self.join.rights):
-            found = self._table(left, place, stores)
+            rows = self._table(left, place, stores)
             keys = zip(self.join.keys, side.null_safe, strict=True)
-            matches = found.num_rows == 1 and all(safe or left.column(key)[0].is_valid for key, safe in keys)
+            matches = rows.num_rows == 1 and all(safe or left.column(key)[0].is_valid for key, safe in keys)
             if matches and side.comparisons:
-                matches = found.column(side.order[0])[0].is_valid
+                matches = rows.column(side.order[0])[0].is_valid
             if matches and side.condition is not None:
                 matches = left.column(side.condition)[0].as_py() is True
             for name in side.payload:
-                kind = found.schema.field(name).type
-                columns.append(found.column(name) if matches else pa.nulls(1, kind))
+                kind = rows.schema.field(name).type
+                columns.append(rows.column(name) if matches else pa.nulls(1, kind))
         names = [*self.join.payload, *(name for side in self.join.rights for name in side.payload)]
         return pa.RecordBatch.from_arrays(columns, names=names)
 
@@ -267,18 +268,18 @@ class WindowStep:
         asked = computed(self.wire, batch)
         key = asked.select(list(self.window.keys)) if self.window.keys else asked
         time = 0 if self.window.order is None else int(order_with_nulls(asked.column(self.window.order))[0])
-        found: dict[str, pa.Array] = {}
+        results: dict[str, pa.Array] = {}
         spec: WindowUnionSpec | None = self.window
         reach = self.request_reach
         if self.long.calls and time != NULL_ORDER and self._has_many(key, stores):
             spec, reach = self.long.rest, self._rest_reach
             for calls in self.long.calls:
-                found.update(calls.results(asked, key, time, stores))
+                results.update(calls.results(asked, key, time, stores))
         if spec is not None:
             piece = self._piece(reach, asked, key, time, stores)
-            found.update(processed(self.__dict__, f"_of {len(found)}", spec, piece))
+            results.update(processed(self.__dict__, f"_of {len(results)}", spec, piece))
         names = [call.output for window in self.window.windows for call in window.calls]
-        columns = [found[name] for name in names]
+        columns = [results[name] for name in names]
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *names])
 
     def _has_many(self, key: pa.RecordBatch, stores: Stores) -> bool:
@@ -324,11 +325,13 @@ class BranchStep:
 
     def run(self, batch: pa.RecordBatch, request: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """The one row with the columns. Raises as the steps."""
-        found = answered(self.steps, request, stores).select(list(self.columns))
+        results = answered(self.steps, request, stores).select(list(self.columns))
         if any(request.column(key).null_count for key in self.keys):
-            found = pa.RecordBatch.from_arrays([pa.nulls(1, item.type) for item in found.schema], schema=found.schema)
+            results = pa.RecordBatch.from_arrays(
+                [pa.nulls(1, item.type) for item in results.schema], schema=results.schema
+            )
         return pa.RecordBatch.from_arrays(
-            [*batch.columns, *found.columns], names=[*batch.schema.names, *found.schema.names]
+            [*batch.columns, *results.columns], names=[*batch.schema.names, *results.schema.names]
         )
 
 
@@ -339,8 +342,13 @@ def answered(steps: Sequence[Step], request: pa.RecordBatch, stores: Stores) -> 
     """What steps make of a request row. Raises as they do."""
     row = request
     for step in steps:
-        row = step.run(row, request, stores) if isinstance(step, BranchStep) else step.run(row, stores)
+        row = _after(step, row, request, stores)
     return row
+
+
+def _after(step: Step, row: pa.RecordBatch, request: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
+    """The row that a step makes of the row before it."""
+    return step.run(row, request, stores) if isinstance(step, BranchStep) else step.run(row, stores)
 
 
 @dataclass(frozen=True)
@@ -356,6 +364,19 @@ class ServingSpec:
 
     def answer(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> pa.RecordBatch:
         """The result of one row. Raises as the steps."""
+        return answered(self.steps, row, self._asked(row, kept))
+
+    def step_seconds(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> list[float]:
+        """The time of each step for one row. Raises as the steps."""
+        asked, stores = row, self._asked(row, kept)
+        seconds = []
+        for step in self.steps:
+            begun = perf_counter()
+            row = _after(step, row, asked, stores)
+            seconds.append(perf_counter() - begun)
+        return seconds
+
+    def _asked(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> Stores:
+        """The rows of the inputs as a request row sees them."""
         pairs = zip(self.inputs, kept, strict=True)
-        stores = [AskedRows(one, item.rows(row)) if item.table == self.request else one for item, one in pairs]
-        return answered(self.steps, row, stores)
+        return [AskedRows(one, item.rows(row)) if item.table == self.request else one for item, one in pairs]

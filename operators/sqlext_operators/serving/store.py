@@ -246,7 +246,7 @@ class AskedRows:
 
     def find(self, key: pa.RecordBatch, span: Span = EVERY) -> pa.RecordBatch:
         """As `KeptRows.find`."""
-        rows, own = self.stored.find(key, span), self._own(key)
+        rows, own = self.stored.find(key, span), self._request_row(key)
         return self.stored.cut(self.stored.in_order([rows, own]), span) if own.num_rows else rows
 
     def count(self, key: pa.RecordBatch) -> int:
@@ -255,11 +255,11 @@ class AskedRows:
 
     def cover(self, key: pa.RecordBatch, span: Span, boundary: int, recipe: Recipe) -> list[Covered]:
         """As `KeptRows.cover`."""
-        own = self.stored.cut(self._own(key), span)
+        own = self.stored.cut(self._request_row(key), span)
         covered = self.stored.cover(key, span, boundary, recipe)
         return [*covered, Covered(own, _times_of(self.spec, own))] if own.num_rows else covered
 
-    def _own(self, key: pa.RecordBatch) -> pa.RecordBatch:
+    def _request_row(self, key: pa.RecordBatch) -> pa.RecordBatch:
         """The row of the request if it has the key."""
         if not self._asked.num_rows or (self.spec.keys and self._hashes[0] != row_hashes(key, self.spec.keys)[0]):
             return self._asked.slice(0, 0)
@@ -388,16 +388,16 @@ class _Shard:
     def forget(self, cutoff: int) -> None:
         """Give back rows with times below `cutoff` where they are many of a run."""
         self.settle()
-        kept = []
+        runs = []
         for run in self._runs:
             if run.least >= cutoff:
-                kept.append(run)
+                runs.append(run)
                 continue
             stale = run.stale(self._spec, cutoff)
             gone = int(np.count_nonzero(stale))
             if gone <= _STALE_SHARE * len(stale):
-                kept.append(run)
+                runs.append(run)
             elif gone < len(stale):
                 rest = ~stale
-                kept.append(_Run.of(self._spec, run.row_hashes()[rest], run.batch.filter(pa.array(rest))))
-        self._runs = kept
+                runs.append(_Run.of(self._spec, run.row_hashes()[rest], run.batch.filter(pa.array(rest))))
+        self._runs = runs

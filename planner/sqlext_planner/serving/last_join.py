@@ -40,26 +40,26 @@ def last_join_steps(lowering: Lowering, plan: LastJoin, needed: Set[Column]) -> 
     steps = lowering.chain(plan.left, left)
     known = [column for column in plan.left.output_columns if column in left]
     for right, match in zip(plan.rights, plan.matches, strict=True):
-        wanted = [column for column in right.output_columns if column in needed]
-        if not wanted:
+        columns = [column for column in right.output_columns if column in needed]
+        if not columns:
             continue
         keys = _request_keys(lowering.request, plan.left, right, match)
         if keys is None:
-            steps.append(_right(lowering, plan, known, right, match, wanted))
+            steps.append(_right(lowering, plan, known, right, match, columns))
         else:
-            steps.append(_branch(lowering, right, match, keys, wanted))
-        known += wanted
+            steps.append(_branch(lowering, right, match, keys, columns))
+        known += columns
     return steps
 
 
 def _branch(
-    lowering: Lowering, right: LogicalPlan, match: LastMatch, keys: Sequence[str], wanted: Sequence[Column]
+    lowering: Lowering, right: LogicalPlan, match: LastMatch, keys: Sequence[str], columns: Sequence[Column]
 ) -> BranchStep:
     """A right side that is computed of the request row."""
     pairs = zip(keys, match.null_safe, strict=True)
-    names = tuple(column.spark_name for column in wanted)
+    names = tuple(column.spark_name for column in columns)
     return BranchStep(
-        tuple(lowering.chain(right, frozenset(wanted))), names, tuple(key for key, safe in pairs if not safe)
+        tuple(lowering.chain(right, frozenset(columns))), names, tuple(key for key, safe in pairs if not safe)
     )
 
 
@@ -103,7 +103,7 @@ def _right(
     known: Sequence[Column],
     right: LogicalPlan,
     match: LastMatch,
-    wanted: Sequence[Column],
+    columns: Sequence[Column],
 ) -> LastJoinStep:
     """One right side."""
     terms = ResidualTerms.of(match, plan.left.output_columns, right.output_columns)
@@ -131,7 +131,7 @@ def _right(
     order = [(theirs.name(compared.get(key, key)), compared.get(key, key), down) for key, down in ways]
     asked = conjunction(terms.left_only)
     condition = None if asked is None else ours.name(asked)
-    payload = tuple(column.spark_name for column in wanted)
+    payload = tuple(column.spark_name for column in columns)
     side = RightSide(
         tuple(keys),
         match.null_safe,
@@ -143,7 +143,7 @@ def _right(
     )
     first = order[0] if order else None
     is_timed = first is not None and lowering.kind(first[1], right) in WINDOW_ORDER_TYPES
-    source, served = _right_input(lowering, right, terms, theirs, wanted, side, is_timed=is_timed)
+    source, served = _right_input(lowering, right, terms, theirs, columns, side, is_timed=is_timed)
     join = LastJoinSpec(tuple(names), tuple(column.spark_name for column in known), (side,))
     return LastJoinStep(lowering.wired(ours, plan.left), join, (replace(served, source=source),))
 
@@ -163,7 +163,7 @@ def _right_input(
     right: LogicalPlan,
     terms: ResidualTerms,
     wire: WireColumns,
-    wanted: Sequence[Column],
+    columns: Sequence[Column],
     side: RightSide,
     *,
     is_timed: bool,
@@ -182,4 +182,4 @@ def _right_input(
         served = replace(served, until=times[0].left, before=times[0].operator == ">")
     back = None if not is_last or not side.order else lowering.behind if times else _AT_ONCE
     order = side.order[0] if is_timed else None
-    return lowering.keep(rows, wire, wanted, side.keys, order, back, newest=int(is_last)), served
+    return lowering.keep(rows, wire, columns, side.keys, order, back, newest=int(is_last)), served

@@ -55,13 +55,13 @@ class Lowering:
             case Scan(table=table) if table == self.request:
                 return [self.scanned(plan, needed)]
             case Project(items, child):
-                kept = [item for item in items if item.column in needed]
-                below = frozenset(column for item in kept for column in item.expression.references)
-                return [*self.chain(child, below), self.projected(kept, child)]
+                used = [item for item in items if item.column in needed]
+                below = frozenset(column for item in used for column in item.expression.references)
+                return [*self.chain(child, below), self.projected(used, child)]
             case SubqueryAlias(child=child):
-                kept = self.renamed(plan, needed)
-                below = frozenset(column for item in kept for column in item.expression.references)
-                return [*self.chain(child, below), self.projected(kept, child)]
+                used = self.renamed(plan, needed)
+                below = frozenset(column for item in used for column in item.expression.references)
+                return [*self.chain(child, below), self.projected(used, child)]
             case Hint(child=child):
                 return self.chain(child, needed)
             case LastJoin():
@@ -81,15 +81,15 @@ class Lowering:
             case Scan(table=table):
                 return table, [self.scanned(plan, needed)]
             case Project(items, child):
-                kept = [item for item in items if item.column in needed]
-                below = frozenset(column for item in kept for column in item.expression.references)
+                used = [item for item in items if item.column in needed]
+                below = frozenset(column for item in used for column in item.expression.references)
                 table, steps = self.rows(child, below)
-                return table, [*steps, self.projected(kept, child)]
+                return table, [*steps, self.projected(used, child)]
             case SubqueryAlias(child=child):
-                kept = self.renamed(plan, needed)
-                below = frozenset(column for item in kept for column in item.expression.references)
+                used = self.renamed(plan, needed)
+                below = frozenset(column for item in used for column in item.expression.references)
                 table, steps = self.rows(child, below)
-                return table, [*steps, self.projected(kept, child)]
+                return table, [*steps, self.projected(used, child)]
             case Hint(child=child):
                 return self.rows(child, needed)
             case Filter(condition, child):
@@ -181,7 +181,7 @@ class Lowering:
         self,
         rows: LogicalPlan,
         wire: WireColumns,
-        wanted: Sequence[Column],
+        passed: Sequence[Column],
         keys: Sequence[str],
         order: str | None,
         back: int | None,
@@ -189,16 +189,16 @@ class Lowering:
         newest: int = 0,
     ) -> int:
         """The number of the input with the columns of the wire and those that are `wanted`."""
-        plain = tuple(dict.fromkeys((*wanted, *wire.plain)))
+        plain = tuple(dict.fromkeys((*passed, *wire.plain)))
         needed = frozenset((*plain, *(column for item in wire.computed for column in item.references)))
         table, steps = self.rows(rows, needed)
         items = [NamedExpr(column, column) for column in plain]
         columns = self.projected(items, rows).columns + self.wired(wire, rows)
         schema = pa.schema([(name, expression.type) for name, expression in columns])
         kept = KeptSpec(schema, tuple(keys), order, newest)
-        return self.kept(InputSpec(table, (*steps, ProjectStep(columns)), kept, back))
+        return self.input_number(InputSpec(table, (*steps, ProjectStep(columns)), kept, back))
 
-    def kept(self, spec: InputSpec) -> int:
+    def input_number(self, spec: InputSpec) -> int:
         """The number of an input, the same one for equal inputs."""
         steps: list[ProjectStep | FilterStep] = []
         for step in spec.steps:

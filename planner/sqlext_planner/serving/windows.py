@@ -74,8 +74,8 @@ def _windows(lowering: Lowering, plan: WindowUnion, needed: Set[Column]) -> list
     _check_bounds(plan, spec)
     passed = frozenset(column for column in source.output_columns if column in needed)
     read = passed | frozenset(wire.plain) | {c for item in wire.computed for c in item.references}
-    own = _items(lowering, wire, source)
-    types = pa.schema([(name, expression.type) for name, expression in own])
+    items = _items(lowering, wire, source)
+    types = pa.schema([(name, expression.type) for name, expression in items])
     for call, shipped in calls.items():
         lowering.types[call.column] = _result_type(lowering, call, shipped, types)
     reach = reach_of(spec)
@@ -83,7 +83,7 @@ def _windows(lowering: Lowering, plan: WindowUnion, needed: Set[Column]) -> list
     unions = tuple(
         _union(lowering, plan, place, wire, keys, order, back, reach.rows) for place in range(len(plan.unions))
     )
-    step = WindowStep(own, spec, types, unions)
+    step = WindowStep(items, spec, types, unions)
     if reach.shows_from:
         step = _shown(lowering, plan, step, wire, back)
     steps = [*lowering.chain(source, read), step]
@@ -144,18 +144,18 @@ def _union(
     missing = [item for item in source.output[len(rows.output) :] if item.column in read]
     items = [NamedExpr(cast_to(Literal("NULL", dtype="void"), item.dtype or ""), item.column) for item in missing]
     for ours, theirs in zip(source.output, rows.output, strict=False):
-        wanted, given = ours.dtype or "", theirs.dtype or ""
+        from_type, given = ours.dtype or "", theirs.dtype or ""
         if ours.column in read:
-            wanted = lowering.column_type(ours.column, source)
+            from_type = lowering.column_type(ours.column, source)
             given = lowering.column_type(theirs.column, rows)
-        is_other = wanted and given and wanted != given
+        is_other = from_type and given and from_type != given
         if ours.column.name.lower() != theirs.column.name.lower() or (
-            is_other and union_type(wanted, given, ansi=lowering.settings.ansi) != wanted
+            is_other and union_type(from_type, given, ansi=lowering.settings.ansi) != from_type
         ):
-            told = f"{theirs.column.name} {given}, where FROM has {ours.column.name} {wanted}"
+            told = f"{theirs.column.name} {given}, where FROM has {ours.column.name} {from_type}"
             raise _mismatch(told, place, rows)
         if ours.column in read:
-            items.append(NamedExpr(as_type(theirs.column, given, wanted), ours.column))
+            items.append(NamedExpr(as_type(theirs.column, given, from_type), ours.column))
     renamed = Project(tuple(items), rows)
     return lowering.keep(renamed, wire, (), keys, order, back, newest=newest)
 
@@ -200,13 +200,13 @@ def _shown(lowering: Lowering, plan: WindowUnion, step: WindowStep, wire: WireCo
             "deploy the inner query, and push its answers to a table that the outer one reads",
         )
     assert isinstance(scanned, ProjectStep)
-    kept: Items = tuple((name, TaskColumn(name, expression.type)) for name, expression in scanned.columns)
-    kept += tuple((name, lowering.task(item, base)) for item, name in wire.computed.items() if item in named)
-    schema = pa.schema([(name, expression.type) for name, expression in kept])
-    number = lowering.kept(
+    columns: Items = tuple((name, TaskColumn(name, expression.type)) for name, expression in scanned.columns)
+    columns += tuple((name, lowering.task(item, base)) for item, name in wire.computed.items() if item in named)
+    schema = pa.schema([(name, expression.type) for name, expression in columns])
+    number = lowering.input_number(
         InputSpec(
             base.table,
-            (scanned, ProjectStep(kept)),
+            (scanned, ProjectStep(columns)),
             KeptSpec(schema, step.window.keys, step.window.order, step.reach.rows),
             back,
         )
