@@ -182,8 +182,9 @@ class _Server:
             answers = []
             for start in range(0, begun.num_rows, _ROWS_AT_ONCE):
                 part = begun.slice(start, _ROWS_AT_ONCE)
-                answers += await self.waited(partial(self.service.asked, deployment, part))
-            response = await self.compute(lambda: shown(answers))
+                results: list[Answer] = await self.waited(partial(self.service.asked, deployment, part))
+                answers += results
+            response = await self.compute(partial(shown, answers))
         self.meters.answered(deployment.name, answers)
         return response
 
