@@ -42,7 +42,7 @@ def main() -> None:
     sys.setswitchinterval(_SWITCH)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=300)
     with _listening("127.0.0.1", int(port)) as listening:
-        print(listening.getsockname()[1], flush=True)
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
         uvicorn.Server(config).run(sockets=[listening])
 
 
