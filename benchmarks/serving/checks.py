@@ -73,7 +73,9 @@ def soaked(report: Report) -> Iterator[Check]:
         if measurement is None:
             continue
         run = measurement.runs[-1] if measurement.runs else measurement.warmup
-        series = {} if run is None else run.series
+        if run is None or not run.series:
+            continue
+        series = run.series
         for word, unit, growth in ((soak.MEMORY, "MB", MEMORY_GROWTH), (soak.P99, "ms", LATENCY_GROWTH)):
             values = soak.settled(series.get(word, ()))
             slope = trend(values)

@@ -161,7 +161,7 @@ OTHERS: Mapping[str, str] = {
     "count_if": "count_if(n > 500)",
     "bit_or": "bit_or(n)",
     "max_by": "max_by(n, v)",
-    "distinct_sum": "distinct_sum(n)",
+    "var_samp": "var_samp(v)",
     "stddev": "stddev(v)",
     "skewness": "skewness(v)",
     "corr": "corr(v, n)",

@@ -16,6 +16,8 @@ from sqlext_planner.errors import ConfigurationError
 from benchmarks.serving.servers import ServerProcess, answers_at, free_port
 
 _PEERS = Path(__file__).parent.parent / "peers"
+#: Peers have packages of their own only.
+_ALONE = {"PYTHONPATH": ""}
 
 
 def check_server_packages() -> None:
@@ -45,7 +47,8 @@ def sqlext_serve(deployment: Path, data: Path) -> ServerProcess:
 def peer_server(peers: Path, kind: str, work: str, file: Path, *more: str) -> ServerProcess:
     """DuckDB or Redis behind a server of our kind (benchmarks/peers/serving_peer.py)."""
     program = peers / "serving" / "bin" / "python"
-    return ServerProcess(kind, [str(program), str(_PEERS / "serving_peer.py"), kind, work, str(file), *more])
+    command = [str(program), str(_PEERS / "serving_peer.py"), kind, work, str(file), *more]
+    return ServerProcess(kind, command, environment=_ALONE)
 
 
 def redis_place() -> Path:
@@ -69,7 +72,7 @@ def redis_database(place: Path) -> ServerProcess:
 def feast_server(peers: Path, repository: Path, file: Path) -> ServerProcess:
     """`feast serve` over its SQLite store, which is filled here. Raises ConfigurationError if that fails."""
     programs = (peers / "feast" / "bin").absolute()
-    environment = {"FEAST_USAGE": "False", "PATH": f"{programs}:{os.environ['PATH']}"}
+    environment = {**_ALONE, "FEAST_USAGE": "False", "PATH": f"{programs}:{os.environ['PATH']}"}
     filled = repository / "filled"
     if not filled.exists():
         repository.mkdir(parents=True, exist_ok=True)

@@ -378,6 +378,7 @@ def test_the_soak_fills_its_tables_first(checks: Any) -> None:
     assert found[0][2].startswith("+0 MB a minute, +0.0 % in all, p = 1.00; by minute 600 600")
     assert found[1][0] == "soak: p99 ms without a trend over 15 minutes"
     assert found[2][2] == "2 were not"
+    assert outcome(checks, [case_result({"set": "soak"}, {"ours": 1800.0}, "without minutes")]) == []
 
 
 # -- the command
