@@ -16,7 +16,7 @@ import typer
 
 from benchmarks.harness.suite import Answer, Case, Contestant
 from benchmarks.serving.data import START, Served, order_table, shop, write
-from benchmarks.serving.load import Connections, Generator, Latencies, open_loop, request
+from benchmarks.serving.load import Connections, Flow, Generator, Latencies, open_loop, request
 from benchmarks.serving.servers import Pool, ServerProcess
 from benchmarks.serving.started import measured_server
 from sqlext.serving.arrow_bodies import ARROW, arrow_stream
@@ -27,10 +27,12 @@ PUSHES, PUSH_ROWS, REQUESTS, USERS = 20, 1000, 100, 5000
 BEFORE, LATENESS = "2m", 60_000_000
 #: Minutes until as many rows go as come, and a few more: they count for no trend.
 FILLING = 5
+#: Seconds of pushes, and of requests, before the first minute.
+_WARM_SECONDS = 0.5
 #: Microseconds of a minute of the data.
 _MINUTE = 60_000_000
 #: The most seconds after the end of a minute at which its answers are counted.
-_AFTER = 2.0
+_AFTER = 5.0
 
 ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED = (
     "rows",
@@ -41,6 +43,19 @@ ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED = (
     "push p99 ms",
     "failed",
 )
+
+
+def ask(random: np.random.Generator, now: int) -> bytes:
+    """A request about a user at a time, up to which all rows are sent."""
+    text = f'{{"input":{{"user_id":{random.integers(0, USERS)},"ts":{now // 1000}}}}}'
+    return request("POST", "/deployments/shop", text.encode())
+
+
+def push(random: np.random.Generator, schema: pa.Schema, first: int, span: int) -> bytes:
+    """Rows of the next `span` microseconds."""
+    times = first + random.integers(0, max(1, span), PUSH_ROWS)
+    rows = order_table(random, times, USERS).cast(schema)
+    return request("PUT", "/tables/orders", arrow_stream(schema, rows.to_batches()), ARROW)
 
 
 @dataclass(frozen=True)
@@ -61,15 +76,10 @@ class SoakLoad:
         between = round(data_rate / PUSHES)
 
         def asked(number: int) -> bytes:
-            # Rows that come later than the request are not of its past: it asks about a time up to which all are sent.
-            now = (START + round(number * data_rate / REQUESTS)) // 1000
-            text = f'{{"input":{{"user_id":{random.integers(0, USERS)},"ts":{now}}}}}'
-            return request("POST", "/deployments/shop", text.encode())
+            return ask(random, START + round(number * data_rate / REQUESTS))
 
         def pushed(number: int) -> bytes:
-            times = START + number * between + random.integers(0, max(1, between), PUSH_ROWS)
-            rows = order_table(random, times, USERS).cast(self.schema)
-            return request("PUT", "/tables/orders", arrow_stream(self.schema, rows.to_batches()), ARROW)
+            return push(random, self.schema, START + number * between, between)
 
         def record(which: int, due: float, seconds: float | None) -> None:
             places[min(int(due / self.minute), self.minutes - 1)][which].add(seconds)
@@ -114,9 +124,12 @@ class Soak(Contestant):
         return Served(shop(BEFORE, LATENESS), {}, [])
 
     def prepare(self, case: Case) -> None:
-        """A fresh server."""
+        """A fresh server that has compiled what it needs."""
         self.pool.close()
-        self._server()
+        server, random = self._server(), np.random.default_rng(2)
+        first = push(random, self._served.deployment.schemas["orders"], START, 1)
+        for content in ([first], [ask(random, START)]):
+            self.generator.measured(server.port, Flow(content, connections=1), seconds=_WARM_SECONDS)
 
     def _server(self) -> ServerProcess:
         def start() -> ServerProcess:
