@@ -100,8 +100,8 @@ bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/python -m benchmarks umjoin $(ARGS)
 	$(BIN)/python -m benchmarks interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
-# Flink is 1 GB; `make .peers/polars/.peer` installs one of them.
-peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer  ## peers of suites `interval` and `stream` that need environments of their own
+# Flink and Feast are 1 GB each; `make .peers/polars/.peer` installs one of them.
+peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer $(PEERS)/serving/.peer $(PEERS)/feast/.peer  ## peers of suites `interval`, `stream` and `serving` that need environments of their own
 
 # Pinned in the requirement files; the environments exclude each other's versions.
 $(PEERS)/%/.peer: benchmarks/peers/%.txt | $(VENV)/.python

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from sqlext_operators.arrays import Int64s
 from sqlext_planner.expressions.types import from_arrow
 from sqlext_planner.serving.lowering import ServingSettings
 
 from benchmarks.features import SCRIPTS
 from benchmarks.features_contestants import script
+from benchmarks.harness.data import write_table
 from sqlext.catalog import DictCatalog
+from sqlext.serving.arrow_bodies import arrow_stream
 from sqlext.serving.bodies import dumped, json_columns
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.values import zone_of
@@ -120,12 +122,106 @@ def long_window(rows: int, calls: str, requests: int = 200) -> Served:
     return Served(deployment, {"asked": asked, "stored": stored}, bodies_of(ask, "UTC"))
 
 
+#: What a look-up gives of a user, without the key.
+USER_COLUMNS = ("age", "city", "spent", "orders")
+LOOKUP_SQL = f"""SELECT a.user_id, {", ".join(f"u.{name}" for name in USER_COLUMNS)}
+FROM asked a LAST JOIN users u ORDER BY u.updated ON a.user_id = u.user_id"""
+
+
+def user_table(rows: int) -> pa.Table:
+    """Users, one row each."""
+    random = np.random.default_rng(7)
+    return pa.table(
+        {
+            "user_id": pa.array(random.permutation(rows)),
+            "age": pa.array(random.integers(18, 90, rows).astype(np.int32)),
+            "city": pa.array([f"city {number}" for number in range(500)]).take(pa.array(random.integers(0, 500, rows))),
+            "spent": pa.array(np.round(random.gamma(2.0, 50.0, rows), 2)),
+            "orders": pa.array(random.integers(0, 300, rows)),
+            "updated": pa.array(START + random.integers(0, _DAY, rows)).cast(pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def asked_users(rows: int, requests: int = 1000) -> list[int]:
+    """The users that are asked for."""
+    return list(map(int, np.random.default_rng(9).integers(0, rows, requests)))
+
+
+def lookup(rows: int) -> Served:
+    """The row of a user."""
+    table = user_table(rows)
+    users = {item.name: from_arrow(item.type) for item in table.schema}
+    catalog = DictCatalog({"asked": {"user_id": "bigint"}, "users": users})
+    deployment = Deployment(
+        LOOKUP_SQL, catalog, request="asked", settings=ServingSettings(True, "UTC"), name="lookup", lateness=None
+    )
+    bodies = [dumped({"input": {"user_id": user}}) for user in asked_users(rows)]
+    return Served(deployment, {"users": table}, bodies)
+
+
+SHOP_SQL = """SELECT user_id, sum(price) OVER w AS spent, count(*) OVER w AS n, distinct_count(item) OVER w AS items
+FROM views
+WINDOW w AS (UNION orders PARTITION BY user_id ORDER BY ts ROWS_RANGE BETWEEN {before} PRECEDING AND CURRENT ROW)"""
+_SHOP = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
+ITEMS = 1000
+
+
+def shop(before: str, lateness: int | None) -> Deployment:
+    """What a user has ordered in the time `before`."""
+    settings = ServingSettings(True, "UTC")
+    catalog = DictCatalog({"views": _SHOP, "orders": _SHOP})
+    sql = SHOP_SQL.format(before=before)
+    return Deployment(sql, catalog, request="views", settings=settings, name="shop", lateness=lateness)
+
+
+def order_table(random: np.random.Generator, times: Int64s, users: int) -> pa.Table:
+    """Orders at times (microseconds) of random users."""
+    rows = len(times)
+    items = pa.array([f"item{number}" for number in range(ITEMS)])
+    return pa.table(
+        {
+            "user_id": pa.array(random.integers(0, users, rows)),
+            "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
+            "item": items.take(pa.array(random.integers(0, ITEMS, rows))),
+            "price": pa.array(random.random(rows)),
+        }
+    )
+
+
+def warm_shop(rows: int, requests: int = 1000) -> Served:
+    """Orders of 29 days in the order of their times, a hundred of each user, all of them kept."""
+    random = np.random.default_rng(11)
+    users = max(1, rows // 100)
+    times = np.sort(random.integers(START, START + 29 * _DAY, rows))
+    now = (START + 29 * _DAY) // 1000
+    asked = random.integers(0, users, requests)
+    bodies = [dumped({"input": {"user_id": int(user), "ts": now}}) for user in asked]
+    return Served(shop("30d", None), {"orders": order_table(random, times, users)}, bodies)
+
+
+def push_bodies(served: Served, table: str, count: int, rows: int, *, arrow: bool) -> list[bytes]:
+    """Bodies of pushes of the first rows of a table, as Arrow or as JSON."""
+    schema = served.deployment.schemas[table]
+    bodies = []
+    for number in range(count):
+        first = number * rows % max(1, served.tables[table].num_rows - rows)
+        batches = served.tables[table].slice(first, rows).cast(schema).combine_chunks().to_batches()
+        if arrow:
+            bodies.append(arrow_stream(schema, batches))
+        else:
+            columns = json_columns(batches[0], zone_of(served.deployment.settings.time_zone))
+            bodies.append(dumped([dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]))
+    return bodies
+
+
 def write(served: Served, folder: Path) -> tuple[Path, Path]:
-    """The deployment's folder, and that of its tables."""
+    """The deployment's folder, and that of its tables, of which those that are there stay."""
     served.deployment.save(folder / "deployment")
     data = folder / "data"
-    data.mkdir()
+    data.mkdir(parents=True, exist_ok=True)
     for name, table in served.tables.items():
-        if name in served.deployment.spec.tables:
-            pq.write_table(table, data / f"{name}.parquet")
+        path = data / f"{name}.parquet"
+        if name in served.deployment.spec.tables and not path.exists():
+            write_table(table, path)
     return folder / "deployment", data

@@ -37,12 +37,13 @@ def main() -> None:
     """Serve until a signal comes."""
     port, journal, data, *folders = sys.argv[1:]
     log = None if journal == "-" else Journal(Path(journal))
-    service = Service([Deployment.open(folder) for folder in folders], log, _files_of(Path(data)))
+    files = _files_of(Path(data)) if any(Path(data).iterdir()) else None
+    service = Service([Deployment.open(folder) for folder in folders], log, files)
     app = with_echo(application(service, ServerOptions(max_body=16 << 20)))
     sys.setswitchinterval(_SWITCH)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=300)
     with _listening("127.0.0.1", int(port)) as listening:
-        print(listening.getsockname()[1], flush=True)
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
         uvicorn.Server(config).run(sockets=[listening])
 
 
