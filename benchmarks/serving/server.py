@@ -15,8 +15,9 @@ from starlette.responses import Response
 
 from sqlext.cli.serve import _SWITCH, _files_of, _listening
 from sqlext.serving.deployment import Deployment
+from sqlext.serving.gate import ServerOptions
 from sqlext.serving.journal import Journal
-from sqlext.serving.server import ServerOptions, application
+from sqlext.serving.server import application
 from sqlext.serving.service import Service
 
 

@@ -26,7 +26,7 @@ from sqlext.serving.service import Service
 from sqlext.serving.workers import Divided
 
 if TYPE_CHECKING:
-    from sqlext.serving.server import ServerOptions
+    from sqlext.serving.gate import ServerOptions
     from sqlext.serving.warm import WarmStart
 
 _LOG = logging.getLogger("sqlext.serving")
@@ -60,7 +60,7 @@ def run_serve(
     """Load the deployments, listen, and answer until a signal comes."""
     try:
         import_module("uvicorn")
-        from sqlext.serving.server import ServerOptions
+        from sqlext.serving.gate import ServerOptions
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"`sqlext serve` needs the package {error.name}, which is not installed",
@@ -177,7 +177,7 @@ def _serve(service: Service, options: ServerOptions, listening: socket.socket, g
 
 
 def _log_to_stderr(*, with_requests: bool) -> None:
-    from sqlext.serving.server import JsonLines
+    from sqlext.serving.gate import JsonLines
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())

@@ -52,8 +52,9 @@ from sqlext.run.parameters import format_references
 from sqlext.run.pipeline import stage
 from sqlext.serving.bodies import parsed_json
 from sqlext.serving.deployment import Deployment
+from sqlext.serving.gate import Gate, ServerOptions, address_error, failure
 from sqlext.serving.journal import Journal
-from sqlext.serving.server import ServerOptions, _Gate, _Server, address_error, failure
+from sqlext.serving.server import _Server
 from sqlext.serving.service import Service
 from sqlext.serving.values import to_batch
 from sqlext.serving.verify import Difference
@@ -182,7 +183,7 @@ def service() -> Service:
 
 def admit(**options: Any) -> None:
     """Ask more often than a server admits, without a token."""
-    gate = _Gate(lambda: None, SimpleNamespace(options=ServerOptions(**options)), {})  # type: ignore[arg-type]
+    gate = Gate(lambda: None, ServerOptions(**options), SimpleNamespace(), {})  # type: ignore[arg-type]
     for _ in range(9):
         gate._admit({"path": "/", "client": ("a", 1), "headers": []})
 

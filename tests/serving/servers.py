@@ -18,8 +18,9 @@ from sqlext_planner.serving.lowering import ServingSettings
 from sqlext.catalog import DictCatalog
 from sqlext.cli.serve import _listening
 from sqlext.serving.deployment import Deployment
+from sqlext.serving.gate import ServerOptions
 from sqlext.serving.journal import SNAPSHOT_BYTES, Journal
-from sqlext.serving.server import ServerOptions, application
+from sqlext.serving.server import application
 from sqlext.serving.service import Service
 
 COLUMNS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "decimal(10,2)"}

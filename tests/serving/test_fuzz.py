@@ -19,7 +19,7 @@ import pytest
 
 from sqlext.serving.arrow_bodies import ARROW, arrow_stream
 from sqlext.serving.bodies import batch_of_objects
-from sqlext.serving.server import ServerOptions
+from sqlext.serving.gate import ServerOptions
 from sqlext.serving.values import zone_of
 from tests.conftest import slow_too
 from tests.serving.servers import Answered, Client, served, spent

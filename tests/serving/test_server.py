@@ -22,8 +22,8 @@ from sqlext_planner.serving.lowering import ServingSettings
 from sqlext.catalog import DictCatalog
 from sqlext.serving.arrow_bodies import ARROW, arrow_stream
 from sqlext.serving.deployment import Deployment
+from sqlext.serving.gate import ServerOptions
 from sqlext.serving.journal import Journal
-from sqlext.serving.server import ServerOptions
 from sqlext.serving.service import Service
 from tests.serving.servers import COLUMNS, TABLES, Client, served, spent
 
@@ -368,7 +368,7 @@ def test_numbers_are_exact_on_their_way(client: Client) -> None:
 def test_the_log_is_lines_of_json() -> None:
     import logging
 
-    from sqlext.serving.server import JsonLines
+    from sqlext.serving.gate import JsonLines
 
     fields = {"path": "/a\nb", "status": 200}
     record = logging.LogRecord("sqlext.serving", logging.INFO, "", 0, "request", (), None)

@@ -20,7 +20,7 @@ from tests.serving.servers import spent
 
 pytest.importorskip("uvicorn")
 
-from sqlext.serving.server import ServerOptions
+from sqlext.serving.gate import ServerOptions
 from tests.serving.servers import served
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
