@@ -60,6 +60,7 @@ def adaptive_plan(exchange: Exchange, placement: Placement) -> PartitionPlan:
     sizes = np.clip(sizes, 1, np.clip(np.floor(owned / np.maximum(others, 1e-9)), 1, partitions)).astype(np.int64)
     most, elsewhere = partitions, np.where(sizes > 1, others, 0.0)
     while most > 1:
+        # a row has at most one copy for each bucket beside its own
         copies = float((np.minimum(np.minimum(sizes, most), partitions - 1) * elsewhere).sum())
         if copies <= MOST_COPIES * exchange.loads.rows:
             break
@@ -104,6 +105,7 @@ class AdaptiveReplanner(Replanner):
         return self.where.number == 0 or super()._heard(reports)
 
     def _next(self) -> StreamPlacement | None:
+        """As for all, but that an announced change is given up if it does not hold."""
         epochs = self.where.epochs
         if len(epochs) > 1 and epochs[-1].since is None:
             counts, self._newest = self._newest, None
@@ -111,7 +113,7 @@ class AdaptiveReplanner(Replanner):
                 return None
             if not self._holds(self._exchange(counts), epochs[0].placement, epochs[-1].placement):
                 self._forget()
-                # the next change has the numbers that come after those of this one
+                # a change has `STEPS` numbers, whether it holds or not (stream_listeners.changes_in)
                 return replace(self.where, number=self.where.number + STEPS - 1, epochs=epochs[:-1])
         return super()._next()
 
