@@ -92,12 +92,15 @@ def test_a_picture_is_cheap(spark: SparkSession, request: pytest.FixtureRequest)
 
     shared: SharedSpark = request.config.stash[STARTED]
     shared.picture()
-    garbage = spark._jvm.java.lang.Object()  # its release, a message of its own, is no call
-    with calls_counted(spark) as calls:
-        del garbage
-        for _ in range(10):
-            shared.picture()
-    assert calls.count == 10
+    rounds = []
+    for _ in range(3):  # what others do in one round, they do not do in all
+        garbage = spark._jvm.java.lang.Object()  # its release, a message of its own, is no call
+        with calls_counted(spark) as calls:
+            del garbage
+            for _ in range(10):
+                shared.picture()
+        rounds.append(calls.commands)
+    assert min(map(len, rounds)) == 10, rounds
 
 
 def test_files_are_shuffled_and_tests_in_a_file_are_not() -> None:

@@ -1,8 +1,9 @@
 """Calls from Python to Spark's Java: how many a statement needs."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from py4j import protocol
@@ -15,17 +16,22 @@ _RELEASE = protocol.MEMORY_COMMAND_NAME + protocol.MEMORY_DEL_SUBCOMMAND_NAME
 
 @dataclass
 class Calls:
-    """How many calls to the JVM there were."""
+    """The calls to the JVM there were, as py4j's commands."""
 
-    count: int = 0
+    commands: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return len(self.commands)
 
 
 @contextmanager
 def calls_counted(spark: "SparkSession") -> Iterator[Calls]:
-    """Counts the calls that this process makes to the JVM inside; none under Connect.
+    """Counts the calls to the JVM of what runs inside, in this thread and in those it starts; none under Connect.
 
-    Python's garbage collector tells the JVM which objects nobody holds any more. It does so when it likes, about
-    objects of before too, so these messages are not counted.
+    Threads that run already are somebody else's. Python's garbage collector tells the JVM which objects nobody holds
+    any more. It does so when it likes, about objects of before too, so these messages are not counted.
     """
     calls = Calls()
     gateway = getattr(getattr(spark, "_jvm", None), "_gateway_client", None)
@@ -33,9 +39,11 @@ def calls_counted(spark: "SparkSession") -> Iterator[Calls]:
         yield calls
         return
     send = gateway.send_command
+    others = set(threading.enumerate()) - {threading.current_thread()}
 
     def counted(command: str, *args: Any, **kwargs: Any) -> Any:
-        calls.count += not command.startswith(_RELEASE)
+        if not command.startswith(_RELEASE) and threading.current_thread() not in others:
+            calls.commands.append(command)
         return send(command, *args, **kwargs)
 
     gateway.send_command = counted
