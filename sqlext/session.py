@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sqlext.builders import Query, Source
     from sqlext.catalog.options import DataFiles
     from sqlext.run.pipeline import StagedPlan
+    from sqlext.serving.deployment import Deployment
     from sqlext.streams import Streams
 
 COMPAT = ("openmldb",)
@@ -35,6 +37,7 @@ OPENMLDB_SETTINGS = {ANSI: "false", ZONE: "Asia/Shanghai"}
 #: Whether a Session is at work in this thread. What it asks Spark then is Spark's own SQL, also if `enable` has given
 #: spark.sql to the extension.
 AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
+_DEPLOYMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+DEPLOYMENT\b", re.IGNORECASE | re.DOTALL)
 #: Our own settings.
 _KEYS = tuple(setting.key for setting in Config.described())
 
@@ -138,6 +141,10 @@ class Session:
         given = self._given()
         settings = self._reading_settings(given)
         with self._bound(sqlQuery, args, kwargs, views, settings) as text:
+            if words := _DEPLOYMENT.match(text.sql):
+                from sqlext.serving.explained import explained_deployment
+
+                return explained_deployment(self, text.sql, words.end())
             try:
                 config, wrong = self._effective_config(given), None
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
@@ -214,6 +221,30 @@ class Session:
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
                 plan = self._stage(text.sql, config, settings, given, lenient=False, analyze=True)
                 return measured(plan, self.spark, config)
+
+    def deploy(
+        self,
+        sqlQuery: str,  # noqa: N803 - as `sql`
+        *,
+        request: str | None = None,
+        name: str = "deployment",
+        lateness: int | None = 0,
+    ) -> Deployment:
+        """A deployment of a query with windows and LAST JOINs, which answers one row of the table `request` (by default
+        the first one of FROM) at a time in this process (docs/serving.md). It has no rows yet: `load` and `push`.
+
+        Raises UnsupportedError for a query that cannot be answered for one row.
+        """
+        from sqlext_planner.serving.lowering import ServingSettings
+
+        from sqlext.serving.explained import deployed
+
+        plan = self.plan(sqlQuery)
+        with self._working(sqlQuery):
+            config, ansi = self._effective_config(self._given()), str(self.spark.conf.get(ANSI)).lower() == "true"
+            zone = str(self.spark.conf.get(ZONE))
+            settings = ServingSettings(ansi, zone, config.stream_future, config.stream_future_bound)
+            return deployed(self, plan, sqlQuery, settings, request=request, name=name, lateness=lateness)
 
     def table(self, source: Source) -> Query:
         """A query over a table or view, a DataFrame, or another query, to which Python adds windows, joins and

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
-    with reader_in(tmp_path, spark), on_shared_spark(spark) as sqlext:
+    with reader_in(tmp_path, spark), on_shared_spark(spark) as sqlext, processes_ended(names):
         for match in _BLOCK.finditer(text):
             mark, file, language, block = match.groups()
             line = text.count("\n", 0, match.start(3)) + 1
@@ -55,8 +57,20 @@ def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path
                 check_console(block, sqlext)
 
 
+@contextlib.contextmanager
+def processes_ended(names: dict[str, Any]) -> Iterator[None]:
+    """Processes that blocks have begun end with the page, also where a block fails."""
+    try:
+        yield
+    finally:
+        for value in names.values():
+            if isinstance(value, subprocess.Popen):
+                value.kill()
+                value.communicate()
+
+
 def test_a_tutorial_says_for_whom_and_how_long() -> None:
-    assert len(TUTORIALS) == 3
+    assert len(TUTORIALS) == 4
     for page in TUTORIALS:
         text = page.read_text(encoding="utf-8")
         assert re.match(r"# Ten minutes for [\w ]+\n\n\*\*For\*\* .*\n", text), page.name

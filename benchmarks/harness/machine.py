@@ -7,7 +7,19 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("sql-for-time-on-spark", "pyspark", "pyarrow", "numpy", "numba", "pandas", "sqlglot", "duckdb", "polars")
+PACKAGES = (
+    "sql-for-time-on-spark",
+    "pyspark",
+    "pyarrow",
+    "numpy",
+    "numba",
+    "pandas",
+    "sqlglot",
+    "duckdb",
+    "polars",
+    "starlette",
+    "uvicorn",
+)
 
 
 def describe() -> dict[str, object]:

@@ -101,7 +101,7 @@ def _rows(report: Report, result: CaseResult) -> list[tuple[str, ...]]:
 
 def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ...]:
     ratio = report.ratio(result, item.contestant)
-    seconds = f"{item.seconds:.2f}" if item.seconds is not None else item.status
+    seconds = _seconds(item.seconds) if item.seconds is not None else item.status
     seconds += "*" if item.status == "capped" else ""
     least = ">" if item.status == "stopped" else ""
     return (
@@ -112,6 +112,11 @@ def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ..
         *_memory(item),
         f"{item.rows:,}" if item.rows is not None else "-",
     )
+
+
+def _seconds(value: float) -> str:
+    """Two digits after the point; of a few milliseconds and less two digits that are not 0."""
+    return f"{value:.2g}" if 0.0001 <= value < 0.01 else f"{value:.2f}"
 
 
 def _memory(item: Measurement) -> tuple[str, ...]:

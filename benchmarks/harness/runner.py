@@ -88,7 +88,7 @@ def _run_case(suite: Suite, case: Case, limits: Limits, progressed: Progressed) 
     for contestant in contestants:
         progressed(f"{case.name}: {contestant.name}, warm-up")
         measurement = measurements[contestant.name]
-        run = _attempt(contestant, case, measurement, answers, limit_seconds)
+        run = _attempt(contestant, case, measurement, answers, limit_seconds, suite.watch_seconds)
         measurement.warmup = run
         over = run is not None and limits.cap_seconds is not None and run.seconds > limits.cap_seconds
         if over and measurement.status == "ok":
@@ -101,7 +101,7 @@ def _run_case(suite: Suite, case: Case, limits: Limits, progressed: Progressed) 
             measurement = measurements[contestant.name]
             asked = is_timed and number <= limits.repeat
             if measurement.status == "ok" and (asked or _is_brief(measurement)):
-                run = _attempt(contestant, case, measurement, answers, limit_seconds)
+                run = _attempt(contestant, case, measurement, answers, limit_seconds, suite.watch_seconds)
                 measurement.runs += [run] if run is not None and is_timed else []
         _check_answers(suite, measurements, answers)
     return CaseResult(case, list(measurements.values()))
@@ -119,12 +119,17 @@ def _rounds(case: Case, repeat: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def _attempt(
-    contestant: Contestant, case: Case, measurement: Measurement, answers: dict[str, Answer], limit_seconds: float
+    contestant: Contestant,
+    case: Case,
+    measurement: Measurement,
+    answers: dict[str, Answer],
+    limit_seconds: float,
+    watch_seconds: float,
 ) -> Run | None:
     """One run and its answer; on an error the measurement is "failed" and the result None."""
     try:
         contestant.prepare(case)
-        with MemoryWatch() as watch, _limit(contestant, limit_seconds) as was_stopped:
+        with MemoryWatch(watch_seconds) as watch, _limit(contestant, limit_seconds) as was_stopped:
             start = time.perf_counter()
             try:
                 measured = contestant.run(case)

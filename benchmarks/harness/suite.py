@@ -120,7 +120,8 @@ class Suite:
 
     Ratios compare with the contestant `ours`. In each case the first other one that has an answer is the reference
     (ours, if there is no other). `left_out` lists what cannot be measured here and why. The chart shows seconds, or
-    with `speedup` how many times faster ours is. `close` is called after the contestants' own.
+    with `speedup` how many times faster ours is. `close` is called after the contestants' own. Memory is sampled every
+    `watch_seconds`, which takes some milliseconds of a core.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Suite:
     left_out: tuple[str, ...] = ()
     speedup: bool = False
     close: Callable[[], None] = lambda: None
+    watch_seconds: float = 0.1
 
 
 @dataclass

@@ -50,6 +50,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "How to",
         (
             "docs/how-to/*",
+            "docs/serving",
             "docs/from-openmldb",
             "docs/python",
             "docs/notebooks",
@@ -72,6 +73,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "docs/sql-reference",
             "docs/window-functions",
             "docs/predicates",
+            "docs/serving-functions",
             "docs/settings",
             "docs/glossary",
             "docs/reference/README",

@@ -8,6 +8,7 @@ TaskCondition = Literal[
     "changed-file",
     "checkpoint-mismatch",
     "disk-full",
+    "division-by-zero",
     "empty-period",
     "file-access",
     "future-rows",
@@ -22,4 +23,5 @@ TaskCondition = Literal[
     "temporary-folder",
     "time-zone",
     "too-many-open-files",
+    "value-needs-spark",
 ]

@@ -35,6 +35,7 @@ Condition = Literal[
     "unsupported-type",
     "number-out-of-range",
     "column-count",
+    "row-value",
     # windows and groups
     "window-definition",
     "window-without-key",
@@ -60,6 +61,7 @@ Condition = Literal[
     "hint-not-followed",
     "left-to-spark",
     "no-equivalent",
+    "scalar-needs-spark",
     "setting-changes-meaning",
     # streams
     "stream-needs-watermark",
@@ -70,13 +72,27 @@ Condition = Literal[
     "early-answer",
     "early-answer-options",
     # rows
-    "division-by-zero",
     "spark-refused",
     # data
     "table-files",
     "needs-spark",
     "schema-file",
     "replay-files",
+    # deployments and their server
+    "not-servable",
+    "deployment-folder",
+    "answer-differs",
+    "journal",
+    "journal-damaged",
+    "request-body",
+    "unknown-address",
+    "unknown-deployment",
+    "missing-token",
+    "body-too-large",
+    "too-many-requests",
+    "idempotency-key",
+    "server-busy",
+    "server-failure",
     # settings and calls
     "unknown-setting",
     "setting-value",

@@ -21,7 +21,8 @@ from functools import partial
 from typing import TypeVar
 
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction, lookup
-from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjunction
+from sqlext_planner.expressions.nodes import Expression, conjunction
+from sqlext_planner.expressions.typed import Operation
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import whole_number
@@ -133,7 +134,7 @@ def conditions(
         )
     skips = isinstance(made.nulls, exp.IgnoreNulls) and not takes_ignore_null(function)
     if value is not None and (skips or (made.distinct is not None and function.name == _COUNTS_NULL)):
-        terms.append(SparkExpr(("(", value, ") IS NOT NULL"), dtype="boolean"))
+        terms.append(Operation(("(", value, ") IS NOT NULL"), name="is not null", dtype="boolean"))
     return conjunction(terms)
 
 

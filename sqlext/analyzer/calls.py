@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
 from sqlext_planner.errors import SqlExtError, UnsupportedError
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.typed import cast
 from sqlext_planner.expressions.types import from_arrow, to_arrow
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
@@ -179,7 +180,7 @@ def _as_value(
             f"the default of {function.name}() is {dtype}, and its value is {value_type}",
             f"cast it: CAST(... AS {value_type.upper()})",
         )
-    return SparkExpr(("CAST(", default, f" AS {value_type})"), dtype=value_type, span=span_of(node)), value_type
+    return replace(cast(default, value_type), span=span_of(node)), value_type
 
 
 def takes_plainly(name: str, dtype: str) -> bool:

@@ -7,11 +7,13 @@ some scalar functions have other names (`sqlext.analyzer.compat`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS
-from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.expressions.nodes import Expression, Literal, SparkExpr
+from sqlext_planner.expressions.typed import Cast, FunctionCall, Operation, Paren, call
 from sqlglot import exp
 
 from sqlext.analyzer import call_forms
@@ -28,6 +30,7 @@ from sqlext.analyzer.compat_functions import (
 )
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.edits import Edit, filled
+from sqlext.analyzer.forms import OPAQUE, Form
 from sqlext.syntax.spans import has_place, span_of, unsupported
 from sqlext.syntax.sql_settings import string_literal, string_value
 
@@ -66,6 +69,30 @@ def edits(builder: ExpressionBuilder, node: exp.Expr) -> list[Edit]:
     return []
 
 
+#: Names of `Operation` for numbers of milliseconds that are added to times, by the kind of node and whether the time
+#: stands on the left.
+_SHIFTS = {(exp.Add, True): "+ ms", (exp.Add, False): "ms +", (exp.Sub, True): "- ms"}
+
+
+def form(builder: ExpressionBuilder, node: exp.Expr, changes: list[Edit], form: Form) -> Form:
+    """What is known of a node whose text `changes` have changed; `form` is what would be known of it without them."""
+    if isinstance(node, (exp.Add, exp.Sub)):
+        is_time = builder.dtype(node.left) == "timestamp"
+        return Form(Operation, {"name": _SHIFTS[(type(node), is_time)]}, 2)
+    if form.kind is Cast and all(isinstance(part, FunctionCall) for edit in changes for part in edit.parts):
+        return form
+    if form.kind is not FunctionCall or not isinstance(node, exp.Anonymous):
+        return OPAQUE
+    name = node.name.lower()
+    for edit in changes:
+        place = Span(node.meta["start"], node.meta["end"] + 1)
+        if edit.span == place and isinstance(edit.parts[0], str):
+            name = edit.parts[0]
+        elif not isinstance(edit.parts[0], (FunctionCall, Literal)):
+            return Form(FunctionCall, {**form.fields, "name": ""})
+    return Form(Paren, {}, 1) if not name else Form(FunctionCall, {**form.fields, "name": name})
+
+
 def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
     """``ts + 5`` and ``ts - 5``: the integer counts milliseconds."""
     left, right = builder.dtype(node.left), builder.dtype(node.right)
@@ -85,9 +112,9 @@ def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
     changes = [Edit(place, (TYPE_NAMES[written],))] if written in TYPE_NAMES else []
     source, target = builder.dtype(node.this), TYPE_NAMES.get(written, written)
     if source == "timestamp" and target in _NUMBERS:
-        changes += _wrap(node.this, "unix_millis(", ")")
+        changes.append(_called(builder, "unix_millis", node.this))
     if source in INTEGERS and target == "timestamp":
-        changes += _wrap(node.this, "timestamp_millis(", ")")
+        changes.append(_called(builder, "timestamp_millis", node.this))
     return changes
 
 
@@ -117,9 +144,9 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     if name == "timestamp" and dtype in INTEGERS:
         return [Edit(place, ("timestamp_millis",))]
     if name in NUMERIC_CASTS and dtype == "timestamp":
-        return changes + _wrap(arguments[0], "unix_millis(", ")")
+        return [*changes, _called(builder, "unix_millis", arguments[0])]
     if name in CALENDAR and dtype == "bigint":
-        return changes + _wrap(arguments[0], "timestamp_millis(", ")")
+        return [*changes, _called(builder, "timestamp_millis", arguments[0])]
     return changes
 
 
@@ -128,7 +155,8 @@ def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
     if not (_is_text(pattern) and "%" in pattern.name):
         return []
     spark = datetime_pattern(_value(builder, pattern), span_of(pattern))
-    return [Edit(span_of(pattern), (string_literal(spark, builder.context.settings),))]
+    text = string_literal(spark, builder.context.settings)
+    return [Edit(span_of(pattern), (Literal(text, dtype="string", string=spark, span=span_of(pattern)),))]
 
 
 def _refuse_missing(name: str, node: exp.Anonymous) -> None:
@@ -149,6 +177,13 @@ def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]
     """`template` with the arguments' expressions in place of ``{0}``, ``{1}``."""
     values = [builder.build(argument) for argument in arguments]
     return filled(template, lambda place: values[int(place)])
+
+
+def _called(builder: ExpressionBuilder, name: str, argument: exp.Expr) -> Edit:
+    """A call in the place of its argument."""
+    inner = builder.build(argument)
+    inner = replace(inner, bare=True) if isinstance(inner, SparkExpr) else inner
+    return Edit(span_of(argument), (replace(call(name, inner, span=span_of(argument)), bare=True),))
 
 
 def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:

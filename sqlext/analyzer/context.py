@@ -241,6 +241,7 @@ class AnalyzerOptions:
     settings: SqlSettings = DEFAULT
     late_rows: bool = False
     plain_windows: bool = False
+    deploys: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import forms, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Scope, Visible, session_variable
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
-from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
+from sqlext.analyzer.forms import OPAQUE, Form, call_form, chain_form, form_of, is_call, is_operand, parts_of, signs_of
 from sqlext.analyzer.items import WRAPPERS, unwrapped
 from sqlext.analyzer.types import field_type, infer, is_suffixed
 from sqlext.syntax.calls import is_period_function, is_period_predicate
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
-from sqlext.syntax.sql_settings import string_literal
+from sqlext.syntax.sql_settings import is_string, string_literal, string_value
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -110,7 +110,19 @@ class ExpressionBuilder:
         dtype = self.dtype(node)
         number = str(node.this.name if isinstance(node, exp.Cast) else node.name)
         digits = len(number.lstrip("0")) or 1 if dtype in INTEGERS else None
-        return Literal(openmldb.literal(self.context, node), dtype=dtype, digits=digits, span=span)
+        text = openmldb.literal(self.context, node)
+        if self._is_quoted(node):
+            return Literal(text, dtype="string", string=string_value(text, self.context.settings), span=span)
+        return Literal(text, dtype=dtype, digits=digits, span=span)
+
+    def _is_whole_literal(self, node: exp.Expr) -> bool:
+        """Whether a node of several nodes is one literal."""
+        return is_suffixed(node, self._text) or self._is_quoted(node)
+
+    def _is_quoted(self, node: exp.Expr) -> bool:
+        """Whether a node is one string literal: sqlglot reads ``'it''s'`` as two beside each other."""
+        plain = isinstance(node, exp.Literal) and node.is_string
+        return (plain or isinstance(node, exp.Concat)) and has_place(node) and is_string(self._text(node))
 
     def _between(self, node: exp.Between, span: Span) -> Expression:
         """``x BETWEEN a AND b`` as two comparisons, which rules understand; as text if x must be read only once."""
@@ -178,7 +190,7 @@ class ExpressionBuilder:
 
     def _opaque(self, node: exp.Expr, span: Span) -> SparkExpr:
         """Like `opaque`, for a node on which `replace` was already called; typed where the node's form is known."""
-        if is_suffixed(node, self._text):
+        if self._is_whole_literal(node):
             return SparkExpr((self._literal(node, span),), dtype=self.dtype(node), span=span)
         draft = Draft()
         form = self._operands(node, draft)
@@ -197,7 +209,7 @@ class ExpressionBuilder:
         stack = list(reversed(self._visit(node, draft)))
         form = call_form(node) if is_call(node) else form_of(node, self._text)
         if self.context.openmldb and len(draft.edits) > before:  # the text says something else
-            form = Form(FunctionCall, {"name": ""}) if form.kind is FunctionCall else OPAQUE
+            form = openmldb.form(self, node, draft.edits[before:], form)
         while stack:
             child = stack.pop()
             parts = parts_of(child)
@@ -232,11 +244,7 @@ class ExpressionBuilder:
         form = self._operand(left, draft, form, replaced)
         for right in reversed(rights):
             form = self._operand(right, draft, form, self._whole(right))
-        return (
-            form
-            if form.kind is SparkExpr
-            else Form(Arithmetic, {"signs": tuple(reversed(operators))}, len(operators) + 1)
-        )
+        return form if form.kind is SparkExpr else chain_form(tuple(reversed(operators)))
 
     def _operand(self, node: exp.Expr, draft: Draft, form: Form, replaced: Expression | None) -> Form:
         """Record in `draft` the expression of a value in a typed node; returns the node's form, or that of opaque text
@@ -249,7 +257,7 @@ class ExpressionBuilder:
             draft.edits.append(Edit(span, (replaced,)))
         elif is_period_predicate(node):
             draft.edits.append(Edit(span, (self.build(node),)))
-        elif isinstance(node, (exp.Literal, exp.Null, exp.Boolean)) or is_suffixed(node, self._text):
+        elif isinstance(node, (exp.Literal, exp.Null, exp.Boolean)) or self._is_whole_literal(node):
             draft.edits.append(Edit(span, (self._literal(node, span),)))
         elif isinstance(node, exp.Column) and not self.resolve(node)[1]:
             self._collect_column(node, draft)

@@ -3,7 +3,7 @@
 Logic in conditions: OR, NOT, IS and the calls that wrap a condition become expressions of a known form.
 
 Rules normalise them where only rows count for which the condition is true (`optimizer/rules.py`).
-Elsewhere, in a select list, they stay the user's own text.
+Elsewhere, in a select list, they stay the user's own text, of which the words are known (`Operation`).
 
 `factored` takes out the terms that all sides of an OR share: ``a = b AND x OR a = b AND y`` is ``a = b AND (x OR y)``.
 
@@ -26,6 +26,7 @@ from sqlext_planner.expressions.typed import (
     FunctionCall,
     In,
     Interval,
+    Operation,
     Paren,
     call,
     disjunction,
@@ -130,6 +131,23 @@ def _name(value: exp.Expr) -> str:
 #: The signs of a chain, by the kinds of node that may be in it.
 SUMS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-"}
 PRODUCTS: dict[type[exp.Expr], str] = {exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+#: Chains of one word.
+_CHAINS: dict[type[exp.Expr], str] = {exp.And: "and", exp.Or: "or", exp.DPipe: "||"}
+
+#: The words between two operands.
+_WORDS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.NullSafeEQ: "<=>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.IntDiv: "div",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.RegexpLike: "rlike",
+}
 
 #: What sqlglot counts as a function and Spark writes as an operator, or what has a form of its own.
 _OPERATORS = (exp.Binary, exp.Case, exp.Cast, exp.Connector, exp.SubqueryPredicate)
@@ -154,9 +172,18 @@ OPAQUE = Form()
 
 
 def signs_of(node: exp.Expr) -> Mapping[type[exp.Expr], str] | None:
-    """The signs of the chain that a node is the end of; None for a node that is no arithmetic."""
+    """The signs of the chain that a node is the end of; None for a node that is in none."""
     kind = type(node)
+    if kind in _CHAINS:
+        return {kind: _CHAINS[kind]}
     return SUMS if kind in SUMS else PRODUCTS if kind in PRODUCTS else None
+
+
+def chain_form(signs: tuple[str, ...]) -> Form:
+    """What is known of a chain with these signs."""
+    if signs[0] in _CHAINS.values():
+        return Form(Operation, {"name": signs[0]}, len(signs) + 1)
+    return Form(Arithmetic, {"signs": signs}, len(signs) + 1)
 
 
 def is_call(node: exp.Expr) -> bool:
@@ -174,21 +201,48 @@ def form_of(node: exp.Expr, text: Callable[[exp.Expr], str]) -> Form:
         case exp.Neg():
             return Form(Arithmetic, {"signs": ("-",)}, 1)
         case exp.Cast():
-            return Form(Cast, {"to": type_name(node.to, written(node.to, text))}, 1)
+            to = type_name(node.to, written(node.to, text))
+            return Form(Cast, {"to": to, "tries": text(node)[:8].lower() == "try_cast"}, 1)
         case exp.Case():
             has_subject, has_default = node.this is not None, node.args.get("default") is not None
             count = has_subject + has_default + 2 * len(node.args["ifs"])
             return Form(Case, {"has_subject": has_subject, "has_default": has_default}, count)
-        case exp.Not(this=exp.In() as inner) if _holds_not(inner):
-            return Form(Paren, {}, 1)
         case exp.In() if node.expressions and len(node.expressions) <= MOST_OPTIONS:
-            return Form(In, {"negated": _holds_not(node)}, 1 + len(node.expressions))
+            return Form(In, {"negated": _is_negated(node)}, 1 + len(node.expressions))
         case exp.Interval(this=exp.Literal() as number) if number.name.isdigit() and int(number.name) < _MOST_AMOUNT:
             unit = node.args.get("unit")
             name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
             if name in UNITS:
                 return Form(Interval, {"number": int(number.name), "unit": name}, 0)
-    return OPAQUE
+    return _operation(node)
+
+
+def _operation(node: exp.Expr) -> Form:
+    match node:
+        case exp.Not(this=exp.Is(expression=exp.Null()) as inner) if _is_negated(inner):
+            return Form(
+                Operation, {"name": "is not null"}, 1
+            )  # NULL has no place: the node inside is the operand alone
+        case exp.Not(this=inner) if _is_negated(inner):
+            return Form(Paren, {}, 1)  # the words are those of the node inside
+        case exp.Is(expression=exp.Null()):
+            return OPAQUE if _is_negated(node) else Form(Operation, {"name": "is null"}, 1)
+        case exp.Not():
+            return Form(Operation, {"name": "not"}, 1)
+        case exp.Is(expression=exp.Boolean() as value):
+            words = "is not" if _is_negated(node) else "is"
+            return Form(Operation, {"name": f"{words} {_name(value)}"}, 1)
+    before = "not " if _is_negated(node) or node.args.get("negate") else ""
+    if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+        return Form(Operation, {"name": f"{before}between"}, 3)
+    words = _WORDS.get(type(node), "")
+    plain = bool(words) and not isinstance(node.expression, (exp.Any, exp.All, exp.Tuple, exp.Query))
+    return Form(Operation, {"name": f"{before}{words}"}, 2) if plain else OPAQUE
+
+
+def _is_negated(node: exp.Expr) -> bool:
+    """Whether the text is ``x NOT IN (1)`` or the like: sqlglot puts the NOT around it."""
+    return isinstance(node.parent, exp.Not) and span_of(node.parent).start == span_of(node).start
 
 
 def call_form(node: exp.Expr) -> Form:
@@ -204,11 +258,6 @@ def call_form(node: exp.Expr) -> Form:
     return Form(FunctionCall, fields | {"name": "" if is_path else node.name.lower()})
 
 
-def _holds_not(node: exp.In) -> bool:
-    """Whether the text is ``x NOT IN (1)``: sqlglot puts the NOT around it."""
-    return isinstance(node.parent, exp.Not) and span_of(node.parent).start == span_of(node).start
-
-
 def _is_branch(node: exp.Expr) -> bool:
     """Whether a node is a WHEN of CASE; the function `if` is the same kind of node."""
     return isinstance(node, exp.If) and isinstance(node.parent, exp.Case) and node.arg_key == "ifs"
@@ -218,6 +267,8 @@ def is_operand(node: exp.Expr) -> bool:
     """Whether a part of a typed node is a value, and so an expression of its own."""
     if isinstance(node, exp.Column):
         return not node.is_star
+    if isinstance(node.parent, exp.Is) and node.arg_key == "expression":
+        return False
     return not isinstance(node, _NO_OPERANDS) or (isinstance(node, exp.Func) and not isinstance(node, exp.Query))
 
 

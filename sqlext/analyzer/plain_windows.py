@@ -45,8 +45,6 @@ from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.syntax.spans import mistake, span_of, unsupported
 from sqlext.syntax.sql_settings import normal_text
 
-_endless = partial(unsupported, "stream-unbounded")
-
 #: A call over one of Spark's windows, its name in the result if it is a whole item, and its definition.
 Native = tuple[exp.Window, str | None, Definition]
 
@@ -148,6 +146,11 @@ class PlainWindows:
         self._leads: list[tuple[WindowCall, Column]] = []
         self.columns: dict[int, Column] = {}
         self.texts: dict[int, Expression] = {}
+        self._deploys = context.options.deploys
+        self._whole = "a deployment" if self._deploys else "a stream"
+
+    def _endless(self, place: exp.Expr | Span | None, message: str, help: str) -> SqlExtError:
+        return unsupported("not-servable" if self._deploys else "stream-unbounded", place, message, help)
 
     def plan(self, native: Sequence[Native], child: LogicalPlan) -> LogicalPlan:
         """`child` with the windows. Raises SqlExtError, about a window, for one that a stream cannot have."""
@@ -172,24 +175,24 @@ class PlainWindows:
             node = definition.node
             order, dtype = order_key(node, self._builder)
             if order is None:
-                raise _endless(
+                raise self._endless(
                     call,
-                    "a window without ORDER BY holds its whole partition, which is never complete on a stream",
-                    "order it by the column with the watermark, or aggregate with GROUP BY",
+                    f"a window without ORDER BY holds its whole partition, which {self._whole} never has",
+                    "order it by the time of the rows, or aggregate with GROUP BY",
                 )
             further = node.args["order"].expressions[1:]
             if further:
                 raise unsupported(
-                    "stream-not-supported",
+                    "not-servable" if self._deploys else "stream-not-supported",
                     further[0],
-                    "a window over a stream has one key: rows of one time stay in the order in which they came",
-                    "order by the column with the watermark only",
+                    f"a window over {self._whole} has one key: rows of one time stay in the order in which they came",
+                    "order by the time of the rows only",
                 )
             frame = plain_frame(self._context, node, dtype)
             if frame.end.direction == "following" and frame.end.amount is None:
-                raise _endless(
+                raise self._endless(
                     Span(*node.args["spec"].meta["places"]["end"]),
-                    "a window to UNBOUNDED FOLLOWING is never complete on a stream",
+                    f"a window to UNBOUNDED FOLLOWING has rows that {self._whole} does not have yet",
                     "end it at CURRENT ROW, or at a time or a number of rows FOLLOWING",
                 )
             known = _Window(partition_keys(node, self._builder), order, dtype, frame, definition)
@@ -203,9 +206,9 @@ class PlainWindows:
         plain = called(inner)
         function = plain.name.lower() if isinstance(plain, exp.Anonymous) else ""
         if function in _SIZED:
-            raise _endless(
+            raise self._endless(
                 call,
-                f"{function}() needs the number of all rows of its partition, and a stream has no end",
+                f"{function}() needs the number of all rows of its partition, and {self._whole} has no end",
                 "row_number(), rank() and dense_rank() are known when the row comes out",
             )
         if function in ("row_number", "rank", "dense_rank"):
@@ -215,7 +218,7 @@ class PlainWindows:
             raise mistake(
                 "unknown-function",
                 plain,
-                f"{function or self._text(plain)}() is not computed over a plain window of a stream",
+                f"{function or self._text(plain)}() is not computed over a plain window of {self._whole}",
                 "docs/window-functions.md has the functions; compute others with foreachBatch",
             )
         made = calls.window_call(self._builder, inner, _UNNAMED, whole=True)
@@ -245,10 +248,10 @@ class PlainWindows:
 
     def _neighbour(self, made: WindowCall, window: _Window, named: Callable[[], Column]) -> Column:
         if made.filtered:
-            raise _endless(
+            raise self._endless(
                 made.span,
-                f"{made.function}() with IGNORE NULLS looks for a row with a value, however far it is: a stream cannot "
-                "tell when it has come",
+                f"{made.function}() with IGNORE NULLS looks for a row with a value, however far it is: "
+                f"{self._whole} cannot tell when it has come",
                 "leave out IGNORE NULLS, or use last_value(x) IGNORE NULLS over the rows before",
             )
         if made.function == "lag" or not _places(made):
@@ -310,7 +313,7 @@ class PlainWindows:
     def _looks_ahead(self, window: _Window) -> _Node:
         self._ahead = self._ahead or _Node(window)
         if self._ahead.window.ordered != window.ordered:
-            raise _endless(
+            raise self._endless(
                 window.definition.node,
                 "only windows of one PARTITION BY can look at rows that follow: the rows of one come any time after "
                 "their own time, and the other would never be complete",

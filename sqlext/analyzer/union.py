@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.expressions.typed import cast
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr
+from sqlext_planner.expressions.typed import NULL, cast
 from sqlext_planner.expressions.types import union_type
 from sqlext_planner.relational.logical_plan import LogicalPlan, reads
 from sqlext_planner.relational.nodes import Project
@@ -201,10 +201,7 @@ class UnionSources:
         if not self.extras:
             return plan
         kept = (NamedExpr(column, column) for column in plan.output_columns)
-        nulls = (
-            NamedExpr(SparkExpr((f"CAST(NULL AS {item.dtype})",), dtype=item.dtype), item.column)
-            for item in self.extras
-        )
+        nulls = (NamedExpr(cast(NULL, item.dtype or ""), item.column) for item in self.extras)
         return Project((*kept, *nulls), plan)
 
     def call_scope(self, window: exp.Window, scope: Scope) -> Scope:

@@ -85,7 +85,8 @@ class BlockWindows:
             pending = ours.setdefault((definition.key, kind), _Pending(definition))
             self._register(pending, call, unwrapped(root) is call, name)
         child = self._plan_ours([pending for pending in ours.values() if pending.calls or pending.parts], child)
-        if not (native and child.is_streaming and self._context.options.plain_windows):
+        options = self._context.options
+        if not (native and (options.deploys or (child.is_streaming and options.plain_windows))):
             return self._plan_native(native, child)
         plain = PlainWindows(self._context, self._env, self._scope, self._names)
         child = plain.plan(native, child)

@@ -1,5 +1,5 @@
-"""The command line: `sqlext demo | plan | run | shell | config | errors | doctor | bundle | pecj | tpch | tpcds |
-bench`.
+"""The command line: `sqlext demo | plan | run | deploy | serve | shell | config | errors | doctor | bundle | pecj |
+tpch | tpcds | bench`.
 
 Exit codes: 0 success, 2 a user's mistake (one paragraph on stderr, no traceback), 1 anything else; 128 + n if signal n
 ended it, 141 if the reader of its output has gone (SIGPIPE), as in the shell for other commands.

@@ -11,6 +11,7 @@ from sqlext import __version__
 from sqlext.cli import options
 from sqlext.cli.benchmarks import completed_suites, run_suites, tpc_app
 from sqlext.cli.pecj import pecj_app
+from sqlext.cli.serving import deploy, serve
 from sqlext.cli.settings_and_errors import completed_names
 
 app = typer.Typer(
@@ -38,6 +39,12 @@ app = typer.Typer(
     [bold]Try many[/]: a prompt with completion, history and plans
 
       sqlext shell --data DIR
+
+    [bold]Answer one row at a time[/], over HTTP
+
+      sqlext deploy --data DIR features.sql -o features
+
+      sqlext serve features
 
     [bold]More[/]
 
@@ -208,6 +215,10 @@ def run(
     from sqlext.cli.run import run_query
 
     run_query(file, sql, data, format, output, limit, conf or [], compat, read or [])
+
+
+app.command()(deploy)
+app.command()(serve)
 
 
 @app.command()

@@ -57,7 +57,7 @@ def run_plan(
         if analyze:
             plan = _measured(text, str(data), options, {**spark, **settings}, compat)
         else:
-            catalog = _catalog(data, options, schema, text, compat)
+            catalog = catalog_of(data, options, schema, text, compat)
             plan = stage(text, catalog, Config.from_mapping(settings), compat)
     except SqlExtError as error:
         raise error.with_sql(text) from error.__cause__
@@ -89,7 +89,7 @@ def _measured(
         spark.stop()
 
 
-def _catalog(data: str | None, options: FolderOptions, schema: Path | None, text: str, compat: str | None) -> Catalog:
+def catalog_of(data: str | None, options: FolderOptions, schema: Path | None, text: str, compat: str | None) -> Catalog:
     """The tables of --data, or those of --schema and of the CREATE TABLE statements before a script's query."""
     from sqlext.catalog import DictCatalog, FileCatalog
     from sqlext.catalog.ddl import read_ddl

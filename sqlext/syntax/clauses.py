@@ -160,6 +160,13 @@ CLAUSES = (
         f"EXPLAIN ANALYZE {_window('UNION orders ')}",
         "windows.md",
     ),
+    DocumentedClause(
+        "EXPLAIN DEPLOYMENT",
+        "EXPLAIN DEPLOYMENT query",
+        "What a deployment of the query keeps of each table, and what an answer reads and computes. Runs nothing.",
+        f"EXPLAIN DEPLOYMENT {_window('UNION orders ')}",
+        "serving.md",
+    ),
 )
 
 

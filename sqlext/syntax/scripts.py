@@ -47,7 +47,8 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
     statements = split_tokens(tokens)
     if compat != "openmldb":
         if statements and words(statements[0], 1) == ("DEPLOY",) and len(statements[0]) > 2:
-            message, help = "DEPLOY works only in OpenMLDB", 'read the statement with compat="openmldb"'
+            message = "DEPLOY is OpenMLDB's"
+            help = 'read the statement with compat="openmldb", or leave the word out: `sqlext deploy` deploys a query'
             raise ParseError(
                 message, condition="syntax-error", span=span_of_tokens(statements[0][:1]), help=help, sql=sql
             )
@@ -68,6 +69,34 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
         return _without_config(_without_deploy(asked[0]))
     except SqlExtError as error:
         raise error.with_sql(sql) from None
+
+
+def deployed_name(sql: str) -> str | None:
+    """The name in a script's DEPLOY, without its database; None where there is no DEPLOY."""
+    deploy = _deploy(sql)
+    return str(deploy[_behind_name(deploy) - 1].text) if deploy else None
+
+
+def deploy_options(sql: str) -> list[list[Token]]:
+    """The items of OPTIONS (...) of a script's DEPLOY, before and behind its name: each as its tokens."""
+    deploy = _deploy(sql)
+    items: list[list[Token]] = []
+    for at in (_before_name(deploy), _behind_name(deploy)) if deploy else ():
+        while words(deploy[at:], 2) == ("OPTIONS", "("):
+            end = closing(deploy, at + 1)
+            commas = [place for place in range(at + 2, end) if deploy[place].token_type == TokenType.COMMA]
+            items += [deploy[start + 1 : stop] for start, stop in pairwise((at + 1, *commas, end))]
+            at = end + 1
+    return [item for item in items if item]
+
+
+def _deploy(sql: str) -> list[Token]:
+    """The tokens of a script's DEPLOY; none where there is none."""
+    try:
+        statements = split_tokens(SqlExt().tokenize(sql))
+    except SqlglotError:
+        return []
+    return next((statement for statement in statements if words(statement, 1) == ("DEPLOY",)), [])
 
 
 def declares(statement: str) -> bool:
@@ -154,11 +183,7 @@ def _without_deploy(statement: list[Token]) -> list[Token]:
     """The query of ``DEPLOY [IF NOT EXISTS] [OPTIONS (...)] name [OPTIONS (...)] query``."""
     if words(statement, 1) != ("DEPLOY",):
         return statement
-    at = 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1
-    at = _behind_options(statement, at) + 1  # the name
-    while at < len(statement) and statement[at].token_type == TokenType.DOT:
-        at += 2
-    at = _behind_options(statement, at)
+    at = _behind_options(statement, _behind_name(statement))
     if at >= len(statement) or statement[at].token_type not in (TokenType.SELECT, TokenType.WITH, _OPEN):
         span = span_of_tokens(statement[at : at + 1] or statement[-1:])
         raise ParseError(
@@ -168,6 +193,19 @@ def _without_deploy(statement: list[Token]) -> list[Token]:
             help="write DEPLOY name [OPTIONS (...)] SELECT ...",
         )
     return statement[at:]
+
+
+def _before_name(statement: Sequence[Token]) -> int:
+    """The place behind ``DEPLOY [IF NOT EXISTS]``."""
+    return 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1
+
+
+def _behind_name(statement: Sequence[Token]) -> int:
+    """The place behind DEPLOY's name, which may have a database."""
+    at = _behind_options(statement, _before_name(statement)) + 1
+    while at < len(statement) and statement[at].token_type == TokenType.DOT:
+        at += 2
+    return min(at, len(statement))
 
 
 def _behind_options(statement: Sequence[Token], at: int) -> int:

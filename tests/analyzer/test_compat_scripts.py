@@ -92,7 +92,7 @@ def test_refusals_name_the_place(script: str, error: type[SqlExtError], message:
 
 
 def test_off_without_the_option() -> None:
-    with pytest.raises(ParseError, match="DEPLOY works only in OpenMLDB") as caught:
+    with pytest.raises(ParseError, match="DEPLOY is OpenMLDB") as caught:
         parse(f"DEPLOY demo {QUERY}")
     assert "compat" in (caught.value.help or "")
     assert parse("USE db; SELECT 1").kind == "spark"

@@ -17,6 +17,7 @@ from sqlext_planner.expressions.typed import (
     Cast,
     FunctionCall,
     Interval,
+    Operation,
     Paren,
     plain_number,
 )
@@ -36,7 +37,7 @@ def shape(item: Expression) -> str:
     name = type(item).__name__.lower().removeprefix("function")
     if isinstance(item, (Column, Literal)):
         return str(item)
-    own = {FunctionCall: "name", Cast: "to", Arithmetic: "signs", Interval: "unit"}.get(type(item))
+    own = {FunctionCall: "name", Cast: "to", Arithmetic: "signs", Interval: "unit", Operation: "name"}.get(type(item))
     named = name if own is None else f"{name} {getattr(item, own)}"
     named = f"not {named}" if getattr(item, "negated", False) else named
     assert isinstance(item, SparkExpr)
@@ -50,24 +51,32 @@ def shape(item: Expression) -> str:
         ("a.x + 1 * a.y", "arithmetic ('+',)[a.x, arithmetic ('*',)[1, a.y]]"),
         ("(a.x + 1) % a.y", "arithmetic ('%',)[paren[arithmetic ('+',)[a.x, 1]], a.y]"),
         ("- a.x", "arithmetic ('-',)[a.x]"),
-        ("a.x DIV 2", "sparkexpr[a.x]"),
+        ("a.x DIV 2", "operation div[a.x, 2]"),
         ("3L * 1.5BD", "arithmetic ('*',)[3L, 1.5BD]"),
         ("CAST(a.x AS Decimal ( 10 , 2 ))", "cast decimal(10,2)[a.x]"),
         ("a.t::bigint", "cast bigint[a.t]"),
         ("CASE a.x WHEN 1 THEN a.y ELSE 0 END", "case[a.x, 1, a.y, 0]"),
         (
             "CASE WHEN a.x > 1 AND f(a.y) THEN if(a.x = 1, 2, 3) END",
-            "case[sparkexpr[a.x, call f[a.y]], call if[sparkexpr[a.x], 2, 3]]",
+            "case[operation and[operation >[a.x, 1], call f[a.y]], call if[operation =[a.x, 1], 2, 3]]",
         ),
         ("Coalesce( a.x ,  1)", "call coalesce[a.x, 1]"),
-        ("a.x > 1 OR sqrt(a.y) > 2", "sparkexpr[a.x, call sqrt[a.y]]"),
+        ("a.x > 1 OR sqrt(a.y) > 2", "operation or[operation >[a.x, 1], operation >[call sqrt[a.y], 2]]"),
         ("a.x + 1 IN (a.y, 2)", "in[arithmetic ('+',)[a.x, 1], a.y, 2]"),
         ("a.x NOT IN (1, 2)", "paren[not in[a.x, 1, 2]]"),
         ("if(a.x NOT IN (1), 1, 2)", "call if[paren[not in[a.x, 1]], 1, 2]"),
-        ("if(NOT a.x IN (1), 1, 2)", "call if[sparkexpr[a.x], 1, 2]"),
+        ("if(NOT a.x IN (1), 1, 2)", "call if[operation not[in[a.x, 1]], 1, 2]"),
         ("a.ts - INTERVAL '5' MINUTES", "arithmetic ('-',)[a.ts, interval minute[]]"),
         ("a.ts + INTERVAL 1 MONTH", "arithmetic ('+',)[a.ts, sparkexpr[]]"),
-        ("upper(a.t || 'x')", "call upper[sparkexpr[a.t]]"),
+        ("upper(a.t || 'x')", "call upper[operation ||[a.t, 'x']]"),
+        ("!(a.x IS NULL)", "operation not[paren[operation is null[a.x]]]"),
+        ("a.x IS NOT NULL", "operation is not null[sparkexpr[a.x]]"),
+        ("(a.x > 1) IS NOT TRUE", "paren[operation is not true[paren[operation >[a.x, 1]]]]"),
+        ("a.t NOT LIKE 'x%'", "operation not like[a.t, 'x%']"),
+        ("a.t NOT RLIKE 'x'", "paren[operation not rlike[a.t, 'x']]"),
+        ("a.t LIKE 'x%' ESCAPE '!'", "sparkexpr[a.t]"),
+        ("if(a.x NOT BETWEEN 1 AND 2, 1, 2)", "call if[paren[operation not between[a.x, 1, 2]], 1, 2]"),
+        ("TRY_CAST(a.t AS int)", "cast int[a.t]"),
         ("a.s.f + 1", "arithmetic ('+',)[sparkexpr[a.s], 1]"),
         ("other.function(a.x) + 1", "arithmetic ('+',)[sparkexpr[call [a.x]], 1]"),
         ("filter(array(a.x), e -> e > 1)", "call filter[call array[a.x], sparkexpr[]]"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from benchmarks.interval.options import CONTESTANTS as INTERVAL
+from benchmarks.serving.options import CONTESTANTS as SERVING
 from benchmarks.stream.options import CONTESTANTS as STREAM
 from benchmarks.umjoin.options import CONTESTANTS as UMJOIN
 from tests.benchmarks.runs import bench
@@ -37,6 +39,11 @@ TEXT = (Path(__file__).resolve().parents[2] / "benchmarks" / "README.md").read_t
         ("skew --shapes a:b:c", "not a list like 50:0.2:30"),
         ("skew --shapes 50:0.9:10", "a skew above 0 and at most 0.5"),
         ("skew --shapes 0:0.2:10", "at least one key"),
+        ("serving --cases fast", "there is no set of cases 'fast'\nhelp: choose from scripts, rivals, lookup, long"),
+        ("serving --scripts Q9", "there is no script 'Q9'"),
+        ("serving --functions mean", "there is no function 'mean'\nhelp: choose from all, count, sum"),
+        ("serving --contestants flink", "there is no contestant 'flink'"),
+        ("serving --rates 0.5", "not a list of whole numbers"),
         ("report missing.json", "cannot read missing.json"),
     ],
 )
@@ -60,9 +67,11 @@ def test_help(suite: str, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "contestants"), [("interval", INTERVAL), ("umjoin", UMJOIN), ("stream", STREAM)], ids=lambda x: str(x)[:8]
+    ("suite", "contestants"),
+    [("interval", INTERVAL), ("umjoin", UMJOIN), ("stream", STREAM), ("serving", SERVING)],
+    ids=lambda x: str(x)[:8],
 )
-def test_contestants_are_documented(suite: str, contestants: dict[str, str]) -> None:
+def test_contestants_are_documented(suite: str, contestants: Iterable[str]) -> None:
     section = TEXT.partition(f"## Suite `{suite}`")[2].partition("\n## ")[0]
     for name in contestants:
         assert f"| {name} |" in section, name

@@ -40,7 +40,8 @@ class ConformanceCase:
     """One statement, its inputs and what OpenMLDB answers.
 
     `columns` or `expected` None: anything goes, the statement must only run. `succeeds` False: it must be refused.
-    `index_order`: a LAST JOIN without ORDER BY expects the newest row by the index of its table.
+    `index_order`: a LAST JOIN without ORDER BY expects the newest row by the index of its table. `mode` has the
+    modes of OpenMLDB in which the case does not run.
     """
 
     key: str
@@ -58,6 +59,7 @@ class ConformanceCase:
     suspect: str | None
     long_window: bool
     index_order: bool = False
+    mode: str = ""
 
     def statement(self, names: Collection[str]) -> str:
         """The SQL over tables called `names`, one for each input; database names before a table are dropped unless the
@@ -119,6 +121,7 @@ def _case(entry: Mapping[str, Any]) -> ConformanceCase:
         suspect=entry.get("suspect"),
         long_window=bool(entry.get("longWindow")),
         index_order=bool(entry.get("last_join_without_order")),
+        mode=entry.get("mode") or "",
     )
 
 

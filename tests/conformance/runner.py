@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import InternalError, SqlExtError
 
@@ -77,6 +77,11 @@ def _judge(case: ConformanceCase, session: Session, sql: str) -> Outcome:
         return Outcome(case.key, "error", f"InternalError: {_first_line(error)}")
     except Exception as error:  # whatever leaks out of Spark is a finding about the case
         return Outcome(case.key, "error", f"{type(error).__name__}: {_first_line(error)}")
+    return judged(case, columns, types, rows)
+
+
+def judged(case: ConformanceCase, columns: list[str], types: list[str], rows: list[tuple[Any, ...]]) -> Outcome:
+    """The outcome of a case that gave rows."""
     if not case.succeeds:
         return Outcome(case.key, "not refused", f"{len(rows)} rows came back")
     if case.expected is None or case.columns is None:

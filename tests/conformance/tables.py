@@ -27,14 +27,19 @@ ARROW_TYPES = {
 }
 
 
-def to_dataframe(spark: SparkSession, table: TableData) -> DataFrame:
-    """The table with the declared types, rows in their order (a local relation keeps it)."""
+def to_table(table: TableData) -> pa.Table:
+    """The table with the declared types, rows in their order."""
     fields = [pa.field(name, ARROW_TYPES[kind]) for name, kind in table.columns]
     arrays = [
         pa.array([_to_arrow(row[place], kind) for row in table.rows], field.type)
         for place, ((_, kind), field) in enumerate(zip(table.columns, fields, strict=True))
     ]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def to_dataframe(spark: SparkSession, table: TableData) -> DataFrame:
+    """The table as a DataFrame (a local relation keeps the order of rows)."""
+    return spark.createDataFrame(to_table(table))
 
 
 @contextmanager
@@ -75,7 +80,11 @@ def databases(
 
 def collect(result: DataFrame) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
     """Column names, OpenMLDB type names and rows of JSON values, timestamps in ms since epoch."""
-    table = result.toArrow()
+    return json_rows(result.toArrow())
+
+
+def json_rows(table: pa.Table) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
+    """As `collect`, of a table."""
     columns = [[_from_arrow(value) for value in column.to_pylist()] for column in table.columns]
     rows = list(zip(*columns, strict=True)) if columns else []
     return table.column_names, [_type_name(field.type) for field in table.schema], rows

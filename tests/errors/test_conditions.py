@@ -6,9 +6,11 @@ Session, or by what a task does. The message that an entry shows is compared wit
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +24,9 @@ from pyspark.sql import SparkSession
 from sqlext_operators.columns.empty_periods import refuse_empty
 from sqlext_operators.conditions import TaskCondition
 from sqlext_operators.errors import Places, TaskError, explained, spilling
+from sqlext_operators.exchange.bucket_state import changed_query
 from sqlext_operators.exchange.source_files import opened, planned
-from sqlext_operators.exchange.stateful import StoredChunks, _changed
+from sqlext_operators.exchange.stateful import StoredChunks
 from sqlext_operators.exchange.stream import late_error
 from sqlext_operators.umjoin.processor import checked_count
 from sqlext_operators.window.texts import _seconds
@@ -32,18 +35,29 @@ from sqlext_planner.conditions import CONDITIONS
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, statement
 from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.serving.lowering import ServingSettings
 from sqlext_planner.spark.session import check_version, settings_changed
 from sqlext_planner.spark.streams import check_settings, future_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error
+from starlette.requests import Request
 
 from sqlext import Session
 from sqlext.catalog import DictCatalog
 from sqlext.cli import _run
+from sqlext.cli.deploy import differs
 from sqlext.cli.failures import report
 from sqlext.cli.settings_and_errors import entries
 from sqlext.embedded import find_java, start_spark
 from sqlext.run.parameters import format_references
 from sqlext.run.pipeline import stage
+from sqlext.serving.bodies import parsed_json
+from sqlext.serving.deployment import Deployment
+from sqlext.serving.gate import Gate, ServerOptions, address_error, failure
+from sqlext.serving.journal import Journal
+from sqlext.serving.server import _Server
+from sqlext.serving.service import Service
+from sqlext.serving.values import to_batch
+from sqlext.serving.verify import Difference
 
 COLUMNS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
 PERIODS = {**COLUMNS, "te": "timestamp"}
@@ -107,6 +121,29 @@ def row_of_the_future() -> None:
     raise found
 
 
+def fails_in_row(text: str, to: str) -> None:
+    from sqlext_operators.expressions.time_texts import read_date
+
+    read_date(text)
+
+
+def deployed(text: str) -> None:
+    columns = {"user_id": "int", "price": "double"}
+    Deployment(text, DictCatalog({"views": columns}), settings=ServingSettings(True, "UTC"))
+
+
+def scalar(text: str) -> None:
+    from sqlext_planner.expressions.nodes import Column
+    from sqlext_planner.expressions.operator_expressions import OperatorExpressions
+    from sqlext_planner.expressions.scalars.settings import ScalarSettings
+
+    from tests.planner.plans import written
+
+    columns = {"s": "string"}
+    types = {Column("a", name): dtype for name, dtype in columns.items()}
+    OperatorExpressions(types, ScalarSettings.of({})).required(written(text, {"a": columns}))
+
+
 def ends(*values: int) -> pa.Array:
     return pa.array(values)
 
@@ -134,6 +171,63 @@ def large_state() -> None:
 def lost_chunk() -> None:
     cache, state = SimpleNamespace(find=lambda name: None), SimpleNamespace(getValue=lambda key: None)
     StoredChunks(state, cache, "w").read(SimpleNamespace(name="a", no=1))
+
+
+def service() -> Service:
+    columns = {"k": "int", "ts": "timestamp", "v": "int"}
+    window = "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
+    sql = f"SELECT k, sum(v) OVER ({window}) AS s FROM t"
+    settings = ServingSettings(ansi=True, time_zone="UTC")
+    return Service([Deployment(sql, DictCatalog({"t": columns}), settings=settings, name="spent")])
+
+
+def admit(**options: Any) -> None:
+    """Ask more often than a server admits, without a token."""
+    gate = Gate(lambda: None, ServerOptions(**options), SimpleNamespace(), {})  # type: ignore[arg-type]
+    for _ in range(9):
+        gate._admit({"path": "/", "client": ("a", 1), "headers": []})
+
+
+def read_body(size: int) -> None:
+    scope = {"type": "http", "headers": [(b"content-length", str(size).encode())]}
+    asyncio.run(_Server(service(), ServerOptions(max_body=1000)).body(Request(scope)))
+
+
+def ask_while_it_stops() -> None:
+    stopping = service()
+    stopping.stop()
+    asyncio.run(_Server(stopping, ServerOptions()).compute(int))
+
+
+def reuse_a_key() -> None:
+    running, loaded = service(), threading.Event()
+    running.start(loaded.set)
+    try:
+        loaded.wait(60)
+        table = running.table("t")
+        for k in (1, 2):
+            rows = pa.RecordBatch.from_pylist([{"k": k, "ts": 0}], schema=table.schema)
+            running.push(table, rows, "key", str(k)).result()
+    finally:
+        running.stop()
+
+
+def open_twice() -> None:
+    journal = Journal(Path("journal"))
+    try:
+        Journal(Path("journal"))
+    finally:
+        journal.close()
+
+
+def damaged_journal() -> None:
+    Path("damaged").mkdir()
+    Path("damaged/journal-1.log").write_text("something else")
+    journal = Journal(Path("damaged"))
+    try:
+        list(journal.pushes())
+    finally:
+        journal.close()
 
 
 #: Raised in this process, in an empty folder, without Spark.
@@ -164,7 +258,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "open-period-rows": lambda: in_task(open_row),
     "stream-state-too-large": lambda: in_task(large_state),
     "stream-state-damaged": lambda: in_task(lost_chunk),
-    "checkpoint-mismatch": lambda: in_task(lambda: fails(_changed('{"frame": "1h"}', '{"frame": "2h"}'))),
+    "checkpoint-mismatch": lambda: in_task(lambda: fails(changed_query('{"frame": "1h"}', '{"frame": "2h"}'))),
     "empty-period": lambda: in_task(lambda: refuse_empty(ends(1, 5), ends(2, 3), np.array([False, True]))),
     "result-too-large": lambda: in_task(lambda: checked_count(1 << 63)),
     "time-zone": lambda: in_task(lambda: _seconds(pa.array([0], pa.timestamp("s", tz="UTC")), "Mars/Olympus")),
@@ -172,6 +266,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "out-of-memory": lambda: in_task(lambda: fails(MemoryError())),
     "disk-full": lambda: in_task(lambda: spill(errno.ENOSPC)),
     "temporary-folder": lambda: in_task(lambda: spill(errno.EACCES)),
+    "value-needs-spark": lambda: in_task(lambda: fails_in_row("12000-01-01", "date")),
+    "scalar-needs-spark": lambda: scalar("soundex(s)"),
     "too-many-open-files": lambda: in_task(lambda: spill(errno.EMFILE)),
     "python-call": lambda: Session(compat="flink"),
     "missing-package": lambda: with_required(["no-such-package-of-sqlext"]),
@@ -180,6 +276,21 @@ CASES: dict[str, Callable[[], Any]] = {
     "spark-version": lambda: check_version(SimpleNamespace(version="3.5.1")),  # type: ignore[arg-type]
     "spark-connect": lambda: remote_settings(),
     "spark-stopped": lambda: Session(SimpleNamespace(_sc=SimpleNamespace(_jsc=None))),  # type: ignore[arg-type]
+    "deployment-folder": lambda: Deployment.open("empty"),
+    "not-servable": lambda: deployed("SELECT user_id FROM views WHERE price > 1"),
+    "row-value": lambda: to_batch([{"n": "x"}], pa.schema([("n", pa.int32())]), "views"),
+    "answer-differs": lambda: fails(differs(Difference({"id": 1}, {"id": 1, "s": 2.0}, {"id": 1, "s": 3.0}))),
+    "journal": open_twice,
+    "journal-damaged": damaged_journal,
+    "request-body": lambda: parsed_json(b""),
+    "unknown-address": lambda: fails(address_error()),
+    "unknown-deployment": lambda: service().deployment("nothing"),
+    "missing-token": lambda: admit(tokens=("a",)),
+    "body-too-large": lambda: read_body(1001),
+    "too-many-requests": lambda: admit(rate=5),
+    "idempotency-key": reuse_a_key,
+    "server-busy": ask_while_it_stops,
+    "server-failure": lambda: fails(failure()),
     "stream-settings": lambda: check_settings(SimpleNamespace(conf={})),  # type: ignore[arg-type]
 }
 

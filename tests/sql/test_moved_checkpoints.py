@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.exchange.stream_listeners import with_root
+from sqlext_planner.spark.checkpoints import with_root
 
 from sqlext import Session
 from tests.sql.streams import (

@@ -177,21 +177,21 @@ def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
     Spark hands instants over in the session's zone, state and inputs without rows have them in UTC: the batches of one
     stream of results must not differ. Instants are the same in any zone, so nothing is computed.
     """
-    schema = pa.schema([field.with_type(_utc_type(field.type)) for field in batch.schema])
+    schema = pa.schema([field.with_type(utc_type(field.type)) for field in batch.schema])
     if schema.types == batch.schema.types:
         return batch
     columns = [column.cast(kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _utc_type(kind: pa.DataType) -> pa.DataType:
+def utc_type(kind: pa.DataType) -> pa.DataType:
     """The type with each zone in it as UTC."""
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_utc_type(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(utc_type(kind.value_type)))
     if pa.types.is_map(kind):
-        return pa.map_(_utc_type(kind.key_type), kind.item_field.with_type(_utc_type(kind.item_type)))
+        return pa.map_(utc_type(kind.key_type), kind.item_field.with_type(utc_type(kind.item_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_utc_type(field.type)) for field in kind])
+        return pa.struct([field.with_type(utc_type(field.type)) for field in kind])
     return kind

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-#: Changes when chunks or their index are written in another way; which older formats are read, stateful.py says.
+#: Changes when chunks or their index are written in another way; which older formats are read, bucket_state.py says.
 FORMAT = 3
 _FIELDS = ("no", "kind", "rows", "size", "low", "high")
 #: Bytes of decoded chunks that a worker process keeps.

@@ -17,7 +17,7 @@ from sqlext_operators.columns.compact import is_distinct
 from sqlext_operators.exchange.profile import counted, timed
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 from sqlext_operators.exchange.source_files import FileState, planned
-from sqlext_operators.expressions.evaluation import COMPARISONS
+from sqlext_operators.expressions.comparisons import COMPARISONS
 
 _BATCH_ROWS = 262_144
 

@@ -19,28 +19,19 @@ from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.compact import in_utc
 from sqlext_operators.errors import Places, TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
-from sqlext_operators.exchange.chunks import (
-    FORMAT,
-    Chunk,
-    ChunkCache,
-    ChunkStore,
-    decoded,
-    derived_name,
-    encoded,
-    name_of,
-    shared_cache,
+from sqlext_operators.exchange.bucket_state import (
+    CHUNKS,
+    META,
+    UNREADABLE,
+    BucketState,
+    changed_query,
+    checked,
+    unreadable,
 )
+from sqlext_operators.exchange.chunks import Chunk, ChunkCache, ChunkStore, decoded, derived_name, encoded, shared_cache
 from sqlext_operators.exchange.placed import owned_rows
 from sqlext_operators.exchange.stream import Progress, StreamSpec, check_size
 from sqlext_operators.exchange.stream_placement import BucketReport, CountedInputs
-
-#: The state's variables, for `getMapState` and `getValueState`: the name, and Spark's types.
-CHUNKS = ("chunks", "no bigint", "block binary")
-META = (
-    "meta",
-    "format int, fingerprint string, owner string, watermark bigint, next_no bigint, timer bigint, placement bigint, "
-    "chunks binary",
-)
 
 
 @dataclass
@@ -71,10 +62,6 @@ class Figures:
 
 
 FIGURES = tuple(item.name for item in fields(Figures))
-#: The format before lists of chunks had a digest. It is read as well.
-_WITHOUT_DIGEST = 2
-_DIGEST_BYTES = 32
-_DAMAGED = "the checkpoint is damaged: start the query with a new checkpoint location"
 #: A column of the output for `BucketReport`s, on streams that place their keys.
 REPORT = "report"
 #: What a call gives to Spark: the figures, a report or NULL, then a block of results or NULL.
@@ -112,20 +99,8 @@ class StoredChunks(ChunkStore):
         started = time.perf_counter()
         value = self._state.getValue((chunk.no,))
         self.seconds += time.perf_counter() - started
-        if value is None:
-            raise TaskError(
-                f"the state of the stream lacks chunk {chunk.no}, which its list names",
-                _DAMAGED,
-                condition="stream-state-damaged",
-            )
-        data = pa.py_buffer(bytes(value[0]))
+        data = checked(chunk, None if value is None else bytes(value[0]))
         self.read_bytes += len(data)
-        if name_of(data) != chunk.name:
-            raise TaskError(
-                f"chunk {chunk.no} of the stream's state is damaged: it has other bytes than its list says",
-                _DAMAGED,
-                condition="stream-state-damaged",
-            )
         return self._cache.add(chunk.name, data, decoded(data))
 
     def derived(
@@ -264,33 +239,16 @@ class StatefulOperator:
         meta = self._meta.get()
         if meta is None:
             return StoredChunks(self._chunks, self._cache, uuid.uuid4().hex), None, 0
-        version, fingerprint, owner, watermark, next_no, timer, placement, listed = meta
-        if version not in (FORMAT, _WITHOUT_DIGEST):
-            raise TaskError(
-                f"the checkpoint holds the stream's state in format {version}, and this version reads {FORMAT}",
-                "finish the query with the version that has written it, or start it with a new checkpoint location",
-                condition="checkpoint-mismatch",
-            )
-        index = bytes(listed)
-        if version == FORMAT:
-            signed, index = index[:_DIGEST_BYTES], index[_DIGEST_BYTES:]
-            if signed != _digest(meta[:-1], index):
-                raise TaskError(
-                    "the list of the stream's chunks is damaged: it has other bytes than its digest says",
-                    _DAMAGED,
-                    condition="stream-state-damaged",
-                )
-        if fingerprint != self._fingerprint:
-            raise _changed(fingerprint, self._fingerprint)
+        state = BucketState.of(meta)
+        if state.fingerprint != self._fingerprint:
+            raise changed_query(state.fingerprint, self._fingerprint)
         try:
-            store = StoredChunks(self._chunks, self._cache, owner, index)
-        except (pa.ArrowException, OSError, EOFError, StopIteration) as error:
-            raise TaskError(
-                f"the list of the stream's chunks cannot be read: {error}", _DAMAGED, condition="stream-state-damaged"
-            ) from error
-        store.watermark = watermark
-        store.next_no = max(store.next_no, next_no)
-        return store, timer, placement
+            store = StoredChunks(self._chunks, self._cache, state.owner, state.index)
+        except UNREADABLE as error:
+            raise unreadable(error) from error
+        store.watermark = state.watermark
+        store.next_no = max(store.next_no, state.next_no)
+        return store, state.timer, state.placement
 
     def _save(self, store: StoredChunks, timer: int | None, placement: int) -> None:
         """Write the list of chunks and register the timer. Spark deletes a timer after its handler: one that stays
@@ -304,8 +262,8 @@ class StatefulOperator:
                 self._handle.registerTimer(due)
         index = store.index()
         store.written_bytes += len(index)
-        meta = (FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, due, placement)
-        self._meta.update((*meta, _digest(meta, index) + index))
+        state = BucketState(self._fingerprint, store.owner, store.watermark, store.next_no, due, placement, index)
+        self._meta.update(state.row)
 
 
 class _ResultRow:
@@ -317,11 +275,6 @@ class _ResultRow:
     def asDict(self, recursive: bool = False) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The columns of `RESULT_SCHEMA`."""
         return {**vars(self._figures), REPORT: self._report, "block": self.block}
-
-
-def _digest(meta: Sequence[object], index: bytes) -> bytes:
-    """The digest of a bucket's state but for its chunks, which have their own."""
-    return name_of(json.dumps(list(map(str, meta))).encode() + index).encode()
 
 
 def _placement_of(new: Sequence[Block], before: int, *, counts: bool) -> int | None:
@@ -373,34 +326,6 @@ def _figures(progress: Progress, store: ChunkStore, rows: int) -> Figures:
         written_bytes=store.written_bytes,
         found_chunks=store.found,
     )
-
-
-def _changed(before: str, now: str) -> TaskError:
-    """The error for a checkpoint of another query."""
-    try:
-        old, new = json.loads(before), json.loads(now)
-        parts = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-        shown = "; ".join(f"{name} was {_short(old.get(name))}, and is {_short(new.get(name))}" for name in parts)
-    except (ValueError, AttributeError, TypeError):
-        shown = "its description cannot be read"
-    else:
-        if parts == ["results"]:
-            return TaskError(
-                f"the query of the checkpoint had other columns or types: {shown}",
-                "start the query with a new checkpoint location: it was changed, or it was started by a version in "
-                "which sums over windows had the type of their argument",
-                condition="checkpoint-mismatch",
-            )
-    return TaskError(
-        f"the checkpoint belongs to another query: {shown}",
-        "start the changed query with a new checkpoint location, or undo the change",
-        condition="checkpoint-mismatch",
-    )
-
-
-def _short(text: object) -> str:
-    shown = "nothing" if text is None else str(text)
-    return shown if len(shown) <= 200 else f"{shown[:200]}..."
 
 
 def merged_blocks(partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

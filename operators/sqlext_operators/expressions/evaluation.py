@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +12,24 @@ import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.flat import valid_mask
-from sqlext_operators.errors import RowOverflowError
+from sqlext_operators.expressions.comparisons import compared
+from sqlext_operators.expressions.functions import KERNELS
 from sqlext_operators.expressions.nodes import (
     IsNull,
     TaskAnd,
     TaskArithmetic,
+    TaskCall,
+    TaskCase,
     TaskColumn,
     TaskComparison,
     TaskConstant,
     TaskExpression,
+    TaskFirst,
     TaskNot,
     TaskOr,
     Widened,
 )
+from sqlext_operators.expressions.values import Values, division_by_zero, failed_rows, overflow
 
 #: A column's values of the rows, by its name.
 Columns = Callable[[str], pa.Array]
@@ -36,46 +41,60 @@ def true_rows(condition: TaskExpression, columns: Columns, count: int) -> Bools:
 
 
 def evaluate(expression: TaskExpression, columns: Columns, count: int) -> pa.Array:
-    """The expression's values of `count` rows, in its type. Raises RowOverflowError for a row whose computation
-    overflows where it is `checked`, unless an AND or OR is decided before it."""
-    result = _Evaluation(columns, count).of(expression)
-    if result.failed is not None and result.failed.any():
-        raise RowOverflowError(
-            "a whole number that a condition computes does not fit its type",
-            "cast an operand to a wider type, such as bigint or decimal(38,0)",
-            condition="overflow",
-        )
-    return result.array
+    """The expression's values of `count` rows, in its type. Raises a TaskError for a row whose computation is an error
+    (RowOverflowError where it is `checked` and overflows), unless something decides before it: AND, OR, CASE."""
+    return evaluate_all((expression,), columns, count)[0]
 
 
-@dataclass(frozen=True)
-class _CheckedValues:
-    """Values, and bool[rows] where Spark raises an error instead; None if nowhere."""
+def evaluate_all(expressions: Sequence[TaskExpression], columns: Columns, count: int) -> list[pa.Array]:
+    """As `evaluate`, of several expressions over the same columns. What is one object in them is computed once
+    (`nodes.shared`)."""
+    evaluation = _Evaluation(columns, count)
+    arrays = []
+    for expression in expressions:
+        if isinstance(expression, TaskColumn):
+            arrays.append(columns(expression.name))
+            continue
+        result = evaluation.of(expression)
+        for error in failed_rows(result.failures):
+            raise error
+        arrays.append(result.array)
+    return arrays
 
-    array: pa.Array
-    failed: Bools | None = None
+
+def evaluate_rows(expression: TaskExpression, columns: Columns, count: int) -> Values:
+    """As `evaluate`, with the errors of rows beside the values of the others."""
+    return _Evaluation(columns, count).of(expression)
 
 
 @dataclass(frozen=True)
 class _Evaluation:
     columns: Columns
     count: int
+    #: What has been computed, by the id of its expression.
+    known: dict[int, Values] = field(default_factory=dict)
 
-    def of(self, expression: TaskExpression) -> _CheckedValues:
+    def of(self, expression: TaskExpression) -> Values:
+        if isinstance(expression, TaskColumn):
+            return Values(self.columns(expression.name))
+        values = self.known.get(id(expression))
+        if values is None:
+            values = self.known[id(expression)] = self._of(expression)
+        return values
+
+    def _of(self, expression: TaskExpression) -> Values:
         match expression:
-            case TaskColumn(name):
-                return _CheckedValues(self.columns(name))
             case TaskConstant(value, kind):
-                return _CheckedValues(pa.repeat(pa.scalar(value, kind), self.count))
+                return Values(pa.repeat(pa.scalar(value, kind), self.count))
             case Widened(operand, kind):
                 values = self.of(operand)
-                return _CheckedValues(pc.cast(values.array, kind, safe=False), values.failed)
+                return Values(pc.cast(values.array, kind, safe=False), values.failures)
             case TaskNot(operand):
                 values = self.of(operand)
-                return _CheckedValues(pc.invert(values.array), values.failed)
+                return Values(pc.invert(values.array), values.failures)
             case IsNull(operand):
                 values = self.of(operand)
-                return _CheckedValues(pc.is_null(values.array), values.failed)
+                return Values(pc.is_null(values.array), values.failures)
             case TaskAnd(terms):
                 return self._connected(terms, pc.and_kleene, False)
             case TaskOr(terms):
@@ -83,79 +102,83 @@ class _Evaluation:
             case TaskComparison(comparator, left, right):
                 ours, theirs = self.of(left), self.of(right)
                 seen = None if comparator == "<=>" else ours.array
-                return _CheckedValues(_compared(comparator, ours.array, theirs.array), _second(ours, theirs, seen))
+                return Values(compared(comparator, ours.array, theirs.array)).also(ours, _seen(theirs, seen))
             case TaskArithmetic():
                 return self._computed(expression)
+            case TaskCase():
+                return self._case(expression)
+            case TaskFirst(items):
+                return self._first(items)
+            case TaskCall(name, arguments):
+                operands = [self.of(argument) for argument in arguments]
+                return KERNELS[name]([item.array for item in operands], expression).also(*operands)
         raise TypeError(f"not an expression: {expression!r}")
 
     def _connected(
         self, terms: tuple[TaskExpression, ...], connect: Callable[[pa.Array, pa.Array], pa.Array], decided: bool
-    ) -> _CheckedValues:
+    ) -> Values:
         """AND or OR: a term behind one with the value `decided` counts for nothing."""
         result = self.of(terms[0])
         for term in terms[1:]:
             more = self.of(term)
-            failed = more.failed
-            if failed is not None:
-                known = _mask(result.array, null=not decided)
-                failed = failed & (known != decided)
-            result = _CheckedValues(connect(result.array, more.array), _either(result.failed, failed))
+            if more.failures:
+                more = more.only(_mask(result.array, null=not decided) != decided)
+            result = Values(connect(result.array, more.array)).also(result, more)
         return result
 
-    def _computed(self, expression: TaskArithmetic) -> _CheckedValues:
+    def _case(self, expression: TaskCase) -> Values:
+        """What no row reaches is not computed."""
+        left = np.ones(self.count, np.bool_)
+        result = Values(pa.nulls(self.count, expression.kind))
+        for condition, value in zip(expression.conditions, expression.values, strict=False):
+            tested = self.of(condition).only(left)
+            reached = _mask(tested.array, null=False) & left
+            result = self._with(result.also(tested), reached, value)
+            left = left & ~reached
+            if not left.any():
+                return result
+        return self._with(result, left, expression.values[-1])
+
+    def _with(self, result: Values, rows: Bools, value: TaskExpression) -> Values:
+        """The result with a value in these rows."""
+        if not rows.any():
+            return result
+        inner = self.of(value).only(rows)
+        array = inner.array if rows.all() else pc.if_else(pa.array(rows), inner.array, result.array)
+        return Values(array).also(result, inner)
+
+    def _first(self, items: tuple[TaskExpression, ...]) -> Values:
+        result = self.of(items[0])
+        for item in items[1:]:
+            more = self.of(item)
+            if more.failures:
+                more = more.only(pc.is_null(result.array).to_numpy(zero_copy_only=False))
+            result = Values(pc.coalesce(result.array, more.array)).also(result, more)
+        return result
+
+    def _computed(self, expression: TaskArithmetic) -> Values:
         ours, theirs = self.of(expression.left), self.of(expression.right)
         sign = expression.sign
         if sign in ("/", "%"):
-            array = _quotient(sign, ours.array, theirs.array)
-            return _CheckedValues(array, _either(theirs.failed, ours.failed))  # the right operand is computed first
-        failed = _second(ours, theirs, ours.array)
+            values = Values(_quotient(sign, ours.array, theirs.array)).also(theirs, ours)  # the right one comes first
+            if not expression.checked:
+                return values
+            zero = pc.and_(pc.equal(theirs.array, pa.scalar(0, theirs.array.type)), pc.is_valid(ours.array))
+            return values.failing(_mask(zero, null=False), division_by_zero())
+        before = Values(ours.array).also(ours, _seen(theirs, ours.array))
         if not expression.checked:
             array = _ARITHMETIC[sign](ours.array, theirs.array)
-            return _CheckedValues(array if array.type == expression.kind else pc.cast(array, expression.kind), failed)
+            return Values(array if array.type == expression.kind else pc.cast(array, expression.kind)).also(before)
         try:
-            return _CheckedValues(_CHECKED[sign](ours.array, theirs.array), failed)
+            return Values(_CHECKED[sign](ours.array, theirs.array)).also(before)
         except pa.ArrowInvalid:
             array = _ARITHMETIC[sign](ours.array, theirs.array)
-            return _CheckedValues(array, _either(failed, _overflows(sign, ours.array, theirs.array, array)))
+            wrong = _overflows(sign, ours.array, theirs.array, array)
+            return Values(array).also(before).failing(wrong, overflow("a whole number that is computed"))
 
 
 _ARITHMETIC = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
-#: Of arrays of one type, but for floats: in Arrow NaN equals nothing.
-COMPARISONS = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-
-
-def _compared(comparator: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    if comparator == "<=>":
-        both = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.or_(both, pc.fill_null(_compared("=", left, right), False))
-    if pa.types.is_null(left.type):
-        return pa.nulls(len(left), pa.bool_())
-    if pa.types.is_boolean(left.type):
-        left, right = pc.cast(left, pa.int8()), pc.cast(right, pa.int8())
-    if pa.types.is_floating(left.type):
-        return _compared_floats(comparator, left, right)
-    return COMPARISONS[comparator](left, right)
-
-
-def _compared_floats(comparator: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    """NaN equals itself and is above all numbers."""
-    if comparator in (">", ">="):
-        return _compared_floats("<" if comparator == ">" else "<=", right, left)
-    if comparator == "<>":
-        return pc.invert(_compared_floats("=", left, right))
-    ours, theirs = pc.is_nan(left), pc.is_nan(right)
-    plain = COMPARISONS[comparator](left, right)
-    if comparator == "=":
-        return pc.or_(plain, pc.and_(ours, theirs))
-    return pc.or_(plain, theirs if comparator == "<=" else pc.and_not(theirs, ours))
 
 
 def _quotient(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
@@ -199,19 +222,11 @@ def _numbers(array: pa.Array) -> npt.NDArray[np.signedinteger]:
 
 def _mask(array: pa.Array, *, null: bool) -> Bools:
     """A condition's values as bool[rows], with `null` for NULL."""
-    found: Bools = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
-    return found
+    known = array if array.null_count == 0 else pc.fill_null(array, null)
+    mask: Bools = known.to_numpy(zero_copy_only=False)
+    return mask
 
 
-def _second(first: _CheckedValues, second: _CheckedValues, seen: pa.Array | None) -> Bools | None:
-    """Where one of two operands fails; the second one is not computed where `seen` is NULL."""
-    failed = second.failed
-    if failed is not None and seen is not None and (valid := valid_mask(seen)) is not None:
-        failed = failed & valid
-    return _either(first.failed, failed)
-
-
-def _either(one: Bools | None, other: Bools | None) -> Bools | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one | other
+def _seen(values: Values, first: pa.Array | None) -> Values:
+    """The second of two operands, which is not computed where the first one is NULL; None: it is everywhere."""
+    return values if first is None or not values.failures else values.only(valid_mask(first))

@@ -7,8 +7,8 @@ Spark hands to Python; conditions have pa.bool_().
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -82,7 +82,7 @@ class TaskArithmetic(TaskExpression):
     `+ - *`: operands of one type, whole numbers or floats, whose result has it too; or decimals, whose result has the
     type `kind` with a place for every digit. Whole numbers that overflow wrap around, or are an error if `checked`
     (Spark's ANSI mode). `/`: of doubles, and `%`, with the sign of the left operand: of whole numbers or floats of
-    one type; both are NULL where the right operand is 0. They are never `checked`.
+    one type; both are NULL where the right operand is 0, or an error if `checked`.
     """
 
     sign: Sign
@@ -135,3 +135,60 @@ class IsNull(TaskExpression):
     """``operand IS NULL``."""
 
     operand: TaskExpression
+
+
+@dataclass(frozen=True)
+class TaskCase(TaskExpression):
+    """``CASE WHEN condition THEN value ... ELSE value END``: the value of the first true condition, else the last of
+    `values`, which are one more than the conditions and have one type. What is not reached raises no error."""
+
+    conditions: tuple[TaskExpression, ...]
+    values: tuple[TaskExpression, ...]
+    kind: pa.DataType
+
+
+@dataclass(frozen=True)
+class TaskFirst(TaskExpression):
+    """``coalesce(values)``, all of one type: the first that is not NULL. What is behind it raises no error."""
+
+    values: tuple[TaskExpression, ...]
+    kind: pa.DataType
+
+
+@dataclass(frozen=True)
+class TaskCall(TaskExpression):
+    """A function of the table of kernels (`values.py`), with the types of arguments that it takes.
+
+    `options` are constants of it, a setting's value among them, as its kernel explains. `fails`: there are values for
+    which it raises an error.
+    """
+
+    name: str
+    arguments: tuple[TaskExpression, ...]
+    kind: pa.DataType
+    options: tuple[Any, ...] = ()
+    fails: bool = False
+
+    @property
+    def may_fail(self) -> bool:
+        return self.fails or super().may_fail
+
+
+def shared(expressions: Sequence[TaskExpression]) -> tuple[TaskExpression, ...]:
+    """The expressions with equal parts of theirs as one object, so that they are computed once."""
+    known: dict[tuple[Any, ...], TaskExpression] = {}
+
+    def one(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(one, value))
+        if not isinstance(value, TaskExpression):
+            return value
+        parts = {item.name: one(getattr(value, item.name)) for item in fields(value)}
+        return known.setdefault((type(value), *map(key, parts.values())), replace(value, **parts))
+
+    def key(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(key, value))
+        return id(value) if isinstance(value, TaskExpression) else repr(value)  # 0.0 and -0.0 are equal
+
+    return tuple(map(one, expressions))

@@ -5,7 +5,7 @@ The rules are those of docs/reference/windows.md, section 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,8 +85,9 @@ class Frames:
         return len(self.row)
 
     def __getitem__(self, rows: slice) -> Frames:
-        columns = (getattr(self, item.name) for item in fields(self))
-        cut: list[Any] = [None if column is None else column[rows] for column in columns]
+        if not rows.start and (rows.stop is None or rows.stop >= len(self)):
+            return self
+        cut: list[Any] = [None if column is None else column[rows] for column in self.__dict__.values()]
         return Frames(*cut)
 
     @property

@@ -105,7 +105,8 @@ class WindowUnionProcessor:
         from_rows = buffer.from_rows()[buffer.done :]
         open_end = None if last else (int(buffer.piece.group[-1]), int(buffer.piece.order[-1]))
         fresh = self._fresh(buffer, from_rows)
-        bounds = [state.compute(buffer, from_rows, fresh, open_end) for state in self._windows]
+        rows = _with_end(buffer, from_rows)
+        bounds = [state.compute(buffer, rows, fresh, open_end) for state in self._windows]
         ready = min((_count_ready(b.complete, len(from_rows)) for b in bounds), default=len(from_rows))
         yield from self._output(buffer, [b.frames for b in bounds], ready)
         if last:
@@ -128,7 +129,8 @@ class WindowUnionProcessor:
             return
         for state in self._windows:
             state.load(buffer)
-        weights = [w for state, f in zip(self._windows, frames, strict=True) for w in state.weights(f[:ready])]
+        frames = [every[:ready] for every in frames]
+        weights = [w for state, every in zip(self._windows, frames, strict=True) for w in state.weights(every)]
         for start, end in _batches(ready, weights):
             columns = list(buffer.piece.payload.slice(start, end - start).columns)
             for state, frame in zip(self._windows, frames, strict=True):
@@ -199,29 +201,29 @@ class _WindowState:
         #: Whether rows that leave the buffer have to be loaded before, even if no frame is evaluated.
         self.loads_always = self.unbounded or any(isinstance(evaluator, Filtered) for evaluator in self.evaluators)
         self._place = _BufferPlaces(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
+        #: bool[256], by source: whether its rows may be in a frame.
+        self._sources = np.zeros(256, np.bool_)
+        self._sources[list(window.sources)] = True
+        self._sources[[0, COPIED]] = not window.frame.instance_not_in_window
 
-    def compute(self, buffer: Buffer, from_rows: Int64s, fresh: Bools, open_end: tuple[int, int] | None) -> FrameBounds:
-        """The frames of the FROM rows, and of one more after the buffer's end, in its last group."""
-        piece = buffer.piece
-        self._place = _BufferPlaces(self._candidates(piece), len(buffer))
-        row = np.append(from_rows, len(buffer))
+    def compute(
+        self, buffer: Buffer, rows: tuple[Int64s, Int64s, Int64s], fresh: Bools, open_end: tuple[int, int] | None
+    ) -> FrameBounds:
+        """The frames of the FROM rows, and of one more after the buffer's end; `rows` are their places, groups and
+        orders."""
+        self._place = _BufferPlaces(self._candidates(buffer.piece), len(buffer))
+        row, group, order = rows
         is_candidate = not self.window.frame.instance_not_in_window
         before = self._place.all_before(row)
-        rows = FromRows(
-            row=row,
-            group=np.append(piece.group[from_rows], piece.group[-1]),
-            order=np.append(piece.order[from_rows], piece.order[-1]),
-            before=before,
-            after=np.minimum(before + 1, len(self._place.candidates)) if is_candidate else before,
-        )
+        after = np.minimum(before + 1, len(self._place.candidates)) if is_candidate else before
+        from_rows = FromRows(row=row, group=group, order=order, before=before, after=after)
         ahead = max((evaluator.ahead for evaluator in self.evaluators), default=0)
-        return window_frames.compute_bounds(self.window.frame, self._place.candidates, rows, fresh, open_end, ahead)
+        return window_frames.compute_bounds(
+            self.window.frame, self._place.candidates, from_rows, fresh, open_end, ahead
+        )
 
     def _candidates(self, piece: Piece) -> Candidates:
-        mask = np.zeros(256, np.bool_)
-        mask[list(self.window.sources)] = True
-        mask[[0, COPIED]] = not self.window.frame.instance_not_in_window
-        chosen = mask[piece.source]
+        chosen = self._sources[piece.source]
         if chosen.all():
             return Candidates(None, piece.group, piece.order)
         index = np.flatnonzero(chosen)
@@ -284,6 +286,14 @@ class _WindowState:
         for evaluator in self.evaluators:
             evaluator.reset()
             evaluator.forget()
+
+
+def _with_end(buffer: Buffer, from_rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The places, groups and orders of the FROM rows, and of one more after the buffer's end, in its last group."""
+    piece, last = buffer.piece, len(buffer)
+    row = np.append(from_rows, last)
+    seen = np.minimum(row, last - 1)
+    return row, piece.group[seen], piece.order[seen]
 
 
 def _evaluator(call: Call, site: CallSite) -> Evaluator:

@@ -154,13 +154,17 @@ def identity(parts: Mapping[str, str], frames: Sequence[DataFrame], result: Stru
     results. A DataFrame in a text has another name after a restart: that changes nothing."""
     types = "; ".join(_columns(frame.schema) for frame in frames)
     live = ", ".join("stream" if frame.isStreaming else "table" for frame in frames)
-    dependencies = {**parts, "columns": types, "inputs": live, "results": _columns(result)}
+    return unreferenced({**parts, "columns": types, "inputs": live, "results": _columns(result)})
+
+
+def unreferenced(parts: Mapping[str, str]) -> dict[str, str]:
+    """What a state depends on, without the names that DataFrames have in texts."""
     seen: dict[str, str] = {}
 
     def numbered(view: re.Match[str]) -> str:
         return seen.setdefault(view[0], f"{{{len(seen)}}}")
 
-    return {name: _REFERENCE.sub(numbered, text) for name, text in dependencies.items()}
+    return {name: _REFERENCE.sub(numbered, text) for name, text in parts.items()}
 
 
 def _columns(schema: StructType) -> str:

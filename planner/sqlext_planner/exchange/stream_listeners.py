@@ -13,10 +13,8 @@ tasks of a micro-batch see the same. Each query has a session of its own.
 
 from __future__ import annotations
 
-import json
 import logging
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +26,7 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.partitioning.adaptive import AdaptiveReplanner
 from sqlext_planner.exchange.partitioning.choice import AUTO
 from sqlext_planner.exchange.partitioning.replanner import STEPS, Replanned, Replanner
+from sqlext_planner.spark.checkpoints import CheckpointFiles, put_right
 from sqlext_planner.spark.plans import class_name, items_of
 from sqlext_planner.spark.streams import OBSERVED, placement_property
 
@@ -44,41 +43,6 @@ def watch_starts(spark: SparkSession) -> None:
     if getattr(spark, "_jsparkSession", None) is not None and spark not in _STARTS:
         _STARTS[spark] = _Starts(spark)
         spark.streams.addListener(_STARTS[spark])
-
-
-def put_right(query: RunningQuery) -> list[str]:
-    """Write the paths of a query's own checkpoint into the metadata of its operators; the files that had others."""
-    changed = []
-    for operator in query.folders("state"):
-        folder = f"state/{operator}/_metadata/v2"
-        for name, text in query.read(folder):
-            new = with_root(text, query.root, operator)
-            if new is not None:
-                query.write(f"{folder}/{name}", new)
-                changed.append(f"{folder}/{name}")
-    return changed
-
-
-def with_root(text: str, root: str, operator: str) -> str | None:
-    """Spark's metadata of an operator (the line of its version, then JSON) with the paths of its schemas below another
-    checkpoint `root`; None if they are below it, or it has none."""
-    version, _, body = text.partition("\n")
-    try:
-        metadata = json.loads(body)
-        stores = [store for store in metadata.get("stateStoreInfo", ()) if "stateSchemaFilePaths" in store]
-    except (ValueError, AttributeError, TypeError):  # Spark says what is wrong with it
-        return None
-    mark, changed = f"/state/{operator}/_stateSchema/", False
-    for store in stores:
-        paths = [str(path).rpartition(mark) for path in store["stateSchemaFilePaths"]]
-        changed |= any(between and _plain(before) != _plain(root) for before, between, _ in paths)
-        store["stateSchemaFilePaths"] = [(root if between else "") + between + rest for _, between, rest in paths]
-    return f"{version}\n{json.dumps(metadata, separators=(',', ':'))}" if changed else None
-
-
-def _plain(path: str) -> str:
-    """A path with one slash behind its scheme, as Hadoop writes it or not."""
-    return re.sub(r"^([A-Za-z][\w+.-]*):/+", r"\1:/", path)
 
 
 class _Silent:
@@ -257,15 +221,15 @@ class _PlacedQuery:
 _PLACEMENTS: WeakKeyDictionary[SparkSession, PlacementListener] = WeakKeyDictionary()
 
 
-class RunningQuery:
-    """A query of a session by its run."""
+class RunningQuery(CheckpointFiles):
+    """A query of a session by its run, with its checkpoint."""
 
     def __init__(self, spark: SparkSession, run: str) -> None:
         query = next((query for query in spark.streams.active if str(query.runId) == run), None)
         if query is None:
             raise LookupError(f"no query has the run {run}")
-        self._context: Any = spark.sparkContext
         self._query: Any = query._jsq.streamingQuery()
+        super().__init__(spark, str(self._query.resolvedCheckpointRoot()))
 
     def set_property(self, name: str, value: str) -> None:
         """What the tasks of the micro-batches to come find under a name, which begins with 'spark'."""
@@ -280,53 +244,3 @@ class RunningQuery:
                 names.append(str(node.name()))
             stack += reversed(items_of(node.children()))
         return names
-
-    @property
-    def root(self) -> str:
-        """Where its checkpoint is."""
-        return str(self._context._jvm.org.apache.hadoop.fs.Path(self._query.resolvedCheckpointRoot()).toString())
-
-    def folders(self, name: str) -> list[str]:
-        """The names of the folders in a folder of its checkpoint."""
-        path = self._path(name)
-        files = self._files(path)
-        found = files.listStatus(path) if files.exists(path) else ()
-        return [str(status.getPath().getName()) for status in found if status.isDirectory()]
-
-    def write(self, name: str, text: str) -> None:
-        """Write a file of its checkpoint: it is there as a whole, or not at all."""
-        path, part = self._path(name), self._path(f"{name}.part")
-        files = self._files(path)
-        out = files.create(part, True)
-        try:
-            out.write(text.encode())
-        finally:
-            out.close()
-        files.delete(path, False)
-        if not files.rename(part, path):
-            raise OSError(f"cannot write {path}")
-
-    def delete(self, name: str) -> None:
-        """Delete a file of its checkpoint, if it is there."""
-        path = self._path(name)
-        self._files(path).delete(path, False)
-
-    def read(self, folder: str) -> Iterator[tuple[str, str]]:
-        """The names and texts of the files in a folder of its checkpoint."""
-        path = self._path(folder)
-        files = self._files(path)
-        if not files.exists(path):
-            return
-        for status in files.listStatus(path):
-            stream = files.open(status.getPath())
-            try:
-                text = self._context._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-            finally:
-                stream.close()
-            yield str(status.getPath().getName()), str(text)
-
-    def _path(self, name: str) -> Any:
-        return self._context._jvm.org.apache.hadoop.fs.Path(f"{self._query.resolvedCheckpointRoot()}/{name}")
-
-    def _files(self, path: Any) -> Any:
-        return path.getFileSystem(self._context._jsc.hadoopConfiguration())

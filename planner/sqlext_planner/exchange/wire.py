@@ -44,6 +44,10 @@ class WireColumns:
             return expression.spark_name
         return self.computed.setdefault(expression, f"__sqlext_{len(self.computed)}")
 
+    def texts(self) -> tuple[str, ...]:
+        """The computed columns, as `name = text`."""
+        return tuple(f"{name} = {expression.sql()}" for expression, name in self.computed.items())
+
     def select(self, frame: DataFrame, kept: Iterable[Column] = ()) -> DataFrame:
         """The frame's columns on the wire: those in `kept`, the plain ones, the computed ones."""
         plain = [quoted(column.spark_name) for column in dict.fromkeys((*kept, *self.plain))]

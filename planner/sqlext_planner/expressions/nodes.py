@@ -108,12 +108,14 @@ class Column(Expression):
 class Literal(Expression):
     """A constant, kept as the user's Spark SQL text (`1`, `'x'`, `NULL`).
 
-    `digits` is the number of digits of a whole number: beside a decimal it counts as a decimal of that many.
+    `digits` is the number of digits of a whole number: beside a decimal it counts as a decimal of that many. `string`
+    is the value of a string, where the reader of the text knows it.
     """
 
     text: str
     dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
     digits: int | None = field(default=None, compare=False, kw_only=True, repr=False)
+    string: str | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def sql(self) -> str:
         return self.text

@@ -46,9 +46,10 @@ class In(SparkExpr):
 
 @dataclass(frozen=True)
 class Cast(SparkExpr):
-    """``CAST(operand AS to)``, also ``operand::to`` and TRY_CAST; `to` is Spark's simple type string."""
+    """``CAST(operand AS to)``, also ``operand::to``; `to` is Spark's simple type string. `tries`: it is a TRY_CAST."""
 
     to: str = field(kw_only=True)
+    tries: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,14 @@ class Interval(SparkExpr):
 
     number: int = field(kw_only=True)
     unit: str = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Operation(SparkExpr):
+    """Operands around words of SQL that no rule looks into, such as the logic of a select list: ``a.x IS NOT NULL``,
+    ``a.s || b.s``. `name` is the words, in lower case ("is not null", "||"); of a chain it stands between all."""
+
+    name: str = field(kw_only=True)
 
 
 @dataclass(frozen=True)

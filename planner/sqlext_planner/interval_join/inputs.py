@@ -21,6 +21,7 @@ from sqlext_planner.exchange.wire import WireColumns, arrow_schema, as_months, i
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, conjunction, conjuncts
 from sqlext_planner.expressions.operator_expressions import OperatorExpressions
+from sqlext_planner.expressions.scalars.settings import ScalarSettings
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.periods.predicates import Amount
@@ -339,7 +340,7 @@ def split_residual(
     A term that may raise an error is not tested before one that stands in front of it: that may keep it from being
     computed.
     """
-    translator = OperatorExpressions(types, ansi, computed)
+    translator = OperatorExpressions(types, ScalarSettings(ansi), computed)
     ours: list[operators.TaskExpression] = []
     theirs: list[Expression] = []
     for term in conjuncts(residual):

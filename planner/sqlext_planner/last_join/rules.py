@@ -13,14 +13,13 @@ from sqlext_planner.expressions.nodes import (
     Expression,
     Literal,
     NamedExpr,
-    SparkExpr,
     conjunction,
     conjuncts,
     is_movable,
     names_collation,
     reads_only,
 )
-from sqlext_planner.expressions.typed import Arithmetic, Cast, Interval, Paren, case
+from sqlext_planner.expressions.typed import Arithmetic, Cast, Interval, Operation, Paren, case
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.executor import rule
 from sqlext_planner.periods.types import TIMES
@@ -262,7 +261,7 @@ def _rebuilt(node: LastJoin, pairs: list[_Side], place: int, lifted: _Lifted) ->
     if len({column for columns in outputs for column in columns}) < sum(map(len, outputs)):
         return None
     joined = LastJoin(node.left, tuple(s for s, _ in sides), tuple(m for _, m in sides), span=node.span)
-    matched = SparkExpr.of(match.right_keys[0], " IS NOT NULL", dtype="boolean")
+    matched = Operation((match.right_keys[0], " IS NOT NULL"), name="is not null", dtype="boolean")
     items = []
     for field in node.output:
         source = lifted.columns.get(field.column)

@@ -93,7 +93,7 @@ def _running(load: Callable[[], Callable[..., Any]], first: Callable[[Any], tupl
 def stateful_processor(spec: StatefulSpec) -> StatefulProcessor:
     """What to give `transformWithState`: Spark's class around the operator of a specification."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-    from sqlext_operators.exchange.stateful import CHUNKS, META
+    from sqlext_operators.exchange.bucket_state import CHUNKS, META
 
     load, chunks, meta = _loading(spec.processor), CHUNKS, META
 

@@ -114,7 +114,7 @@ class WindowInputs:
             spec,
             tie.spark_name if tie is not None else None,
             _result_schema(shipped[0].schema, payload, calls, kinds),
-            tuple(f"{name} = {expression.sql()}" for expression, name in wire.computed.items()),
+            wire.texts(),
             tuple(FurtherKey(name, key.descending, key.nulls_first) for key, name in further),
         )
 
@@ -147,6 +147,19 @@ def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: s
         )
         for group in node.windows
     )
+
+
+def state_parts(spec: WindowUnionSpec, computed: Sequence[str], *, ansi: bool) -> dict[str, str]:
+    """What the state of windows on streams depends on besides the columns, by names that a user knows; `computed` are
+    the expressions among the columns of the wire, as `name = text`."""
+    return {
+        "operator": "window union",
+        "windows": repr(spec.windows),
+        "expressions": "; ".join(computed),
+        "keys and order": f"{', '.join(spec.keys)}; {spec.order}",
+        "time zone": spec.time_zone,
+        "spark.sql.ansi.enabled": str(ansi).lower(),
+    }
 
 
 def _places(calls: dict[WindowCall, Call]) -> dict[str | None, Span | None]:

@@ -337,14 +337,9 @@ class WindowStreamExec(StreamExec, WindowUnionExec):
 
     def parts(self, inputs: WindowInputs, *, ansi: bool) -> dict[str, str]:
         """What the state depends on besides the columns, by names that a user knows."""
-        return {
-            "operator": "window union",
-            "windows": repr(inputs.spec.windows),
-            "expressions": "; ".join(inputs.computed),
-            "keys and order": f"{', '.join(inputs.spec.keys)}; {inputs.spec.order}",
-            "time zone": inputs.spec.time_zone,
-            "spark.sql.ansi.enabled": str(ansi).lower(),
-        }
+        from sqlext_planner.window.inputs import state_parts
+
+        return state_parts(inputs.spec, inputs.computed, ansi=ansi)
 
     def _streams(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> list[StreamInput]:
         """The inputs as they are sent. Raises AnalysisError for a stream whose order column is no event time, or that

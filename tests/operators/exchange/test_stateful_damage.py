@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 from sqlext_operators.errors import TaskError
-from sqlext_operators.exchange import stateful
+from sqlext_operators.exchange import bucket_state
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunks import FORMAT, ChunkCache
 from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
@@ -136,7 +136,7 @@ def test_a_fingerprint_that_cannot_be_read(before: TwsTester, text: str) -> None
 
 def test_another_format(before: TwsTester, monkeypatch: pytest.MonkeyPatch) -> None:
     after = restarted(before)
-    monkeypatch.setattr(stateful, "FORMAT", FORMAT + 1)
+    monkeypatch.setattr(bucket_state, "FORMAT", FORMAT + 1)
     with pytest.raises(TaskError, match=f"state in format {FORMAT}, and this version reads {FORMAT + 1}"):
         after.test(KEY, wire(10))
 

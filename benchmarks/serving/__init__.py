@@ -1,0 +1,1 @@
+"""Suite `serving`: answers of a server under an open loop of requests."""

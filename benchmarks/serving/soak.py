@@ -1,0 +1,197 @@
+"""The soak: pushes whose times go on, so that old rows go, and requests beside them, minute by minute."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from benchmarks.harness.suite import Answer, Case, Contestant
+from benchmarks.serving.data import START, Served, order_table, shop, write
+from benchmarks.serving.load import Connections, Flow, Generator, Latencies, open_loop, request
+from benchmarks.serving.servers import Pool, ServerProcess
+from benchmarks.serving.started import measured_server
+from sqlext.serving.arrow_bodies import ARROW, arrow_stream
+
+#: Pushes a second, their rows, requests a second, users.
+PUSHES, PUSH_ROWS, REQUESTS, USERS = 20, 1000, 100, 5000
+#: How far a window goes back, and how late rows may come: so much is kept.
+BEFORE, LATENESS = "2m", 60_000_000
+#: Minutes until as many rows go as come, and a few more: they count for no trend.
+FILLING = 5
+#: Seconds of pushes, and of requests, before the first minute.
+_WARM_SECONDS = 0.5
+#: Microseconds of a minute of the data.
+_MINUTE = 60_000_000
+#: The most seconds after the end of a minute at which its answers are counted.
+_AFTER = 5.0
+
+ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED = (
+    "rows",
+    "Arrow MB",
+    "MB",
+    "p50 ms",
+    "p99 ms",
+    "push p99 ms",
+    "failed",
+)
+
+
+def ask(random: np.random.Generator, now: int) -> bytes:
+    """A request about a user at a time, up to which all rows are sent."""
+    text = f'{{"input":{{"user_id":{random.integers(0, USERS)},"ts":{now // 1000}}}}}'
+    return request("POST", "/deployments/shop", text.encode())
+
+
+def push(random: np.random.Generator, schema: pa.Schema, first: int, span: int) -> bytes:
+    """Rows of the next `span` microseconds."""
+    times = first + random.integers(0, max(1, span), PUSH_ROWS)
+    rows = order_table(random, times, USERS).cast(schema)
+    return request("PUT", "/tables/orders", arrow_stream(schema, rows.to_batches()), ARROW)
+
+
+@dataclass(frozen=True)
+class SoakLoad:
+    """Requests and pushes for so many minutes of `minute` seconds. A result is what was answered in each minute: of the
+    requests, and of the pushes. What comes after the minute and a little more counts as failed."""
+
+    port: int
+    minutes: int
+    minute: float
+    schema: pa.Schema
+
+    async def results(self) -> AsyncIterator[tuple[Latencies, Latencies]]:
+        """A result for each minute."""
+        random = np.random.default_rng(1)
+        data_rate = _MINUTE / self.minute
+        places = [(Latencies(), Latencies()) for _ in range(self.minutes)]
+        between = round(data_rate / PUSHES)
+
+        def asked(number: int) -> bytes:
+            return ask(random, START + round(number * data_rate / REQUESTS))
+
+        def pushed(number: int) -> bytes:
+            return push(random, self.schema, START + number * between, between)
+
+        def record(which: int, due: float, seconds: float | None) -> None:
+            places[min(int(due / self.minute), self.minutes - 1)][which].add(seconds)
+
+        seconds = self.minutes * self.minute
+        connections = Connections(self.port, 8), Connections(self.port, 1)
+        flows = [
+            asyncio.create_task(open_loop(connections[which], make, rate, seconds, partial(record, which)))
+            for which, (make, rate) in enumerate(((asked, REQUESTS), (pushed, PUSHES)))
+        ]
+        begun = time.perf_counter()
+        for number, place in enumerate(places):
+            end = begun + (number + 1) * self.minute + min(_AFTER, self.minute)
+            await asyncio.sleep(max(0.0, end - time.perf_counter()))
+            yield self._counted(place)
+        await asyncio.gather(*flows)
+        for one in connections:
+            one.close()
+
+    def _counted(self, place: tuple[Latencies, Latencies]) -> tuple[Latencies, Latencies]:
+        results = []
+        for part, rate in zip(place, (REQUESTS, PUSHES), strict=True):
+            sent = round(rate * self.minute)
+            results.append(Latencies(list(part.seconds), max(0, sent - len(part.seconds)), self.minute))
+        return results[0], results[1]
+
+
+@dataclass
+class Soak(Contestant):
+    """`sqlext serve` with a journal under the soak: rows kept, memory and latencies of each minute."""
+
+    name: str
+    pool: Pool
+    generator: Generator
+    folder: Path
+    minutes: int
+    minute: float
+    _series: dict[str, list[float]] = field(default_factory=dict)
+
+    @cached_property
+    def _served(self) -> Served:
+        return Served(shop(BEFORE, LATENESS), {}, [])
+
+    def prepare(self, case: Case) -> None:
+        """A fresh server that has compiled what it needs."""
+        self.pool.close()
+        server, random = self._server(), np.random.default_rng(2)
+        first = push(random, self._served.deployment.schemas["orders"], START, 1)
+        for content in ([first], [ask(random, START)]):
+            self.generator.measured(server.port, Flow(content, connections=1), seconds=_WARM_SECONDS)
+
+    def _server(self) -> ServerProcess:
+        def start() -> ServerProcess:
+            deployment, data = write(self._served, self.folder)
+            return measured_server(deployment, data, with_journal=True)
+
+        return self.pool.server("soak", self.name, start)
+
+    def run(self, case: Case) -> float:
+        """The seconds of the soak; a line for each minute is printed as it ends."""
+        server = self._server()
+        self._series = {}
+        load = SoakLoad(server.port, self.minutes, self.minute, self._served.deployment.schemas["orders"])
+        begun = time.monotonic()
+        for number, (asked, pushed) in enumerate(self.generator.results(load), 1):
+            minute = _figures(server, asked, pushed)
+            for word, value in minute.items():
+                self._series.setdefault(word, []).append(value)
+            typer.echo(
+                f"minute {number}: " + ", ".join(f"{value:,.4g} {word}" for word, value in minute.items()), err=True
+            )
+        return time.monotonic() - begun
+
+    def answer(self, case: Case) -> Answer | None:
+        """None: other tests compare its answers."""
+        return None
+
+    def details(self) -> dict[str, float]:
+        """The figures of the last minute; of latencies the median of the minutes."""
+        late = (P50, P99, PUSH_P99)
+        return {
+            word: float(np.median(values)) if word in late else sum(values) if word == FAILED else values[-1]
+            for word, values in self._series.items()
+        }
+
+    def series(self) -> dict[str, list[float]]:
+        """The figures by minute."""
+        return self._series
+
+    def interrupt(self) -> None:
+        """End the load."""
+        self.generator.stop()
+
+
+def _figures(server: ServerProcess, asked: Latencies, pushed: Latencies) -> dict[str, float]:
+    state: dict[str, Any] = server.asked("/deployments/shop")["kept"]
+    return {
+        ROWS: float(state["rows"]),
+        ARROW_MB: state["bytes"] / 1e6,
+        MEMORY: server.memory / 1e6,
+        P50: 1000 * asked.percentile(50),
+        P99: 1000 * asked.percentile(99),
+        PUSH_P99: 1000 * pushed.percentile(99),
+        FAILED: float(asked.failed + pushed.failed),
+    }
+
+
+def settled(values: Sequence[float]) -> Sequence[float]:
+    """The minutes after those that fill the tables, which are no more than half of them."""
+    return values[min(FILLING, len(values) // 2) :]
+
+
+def shortly(values: Sequence[float]) -> str:
+    """The figures of the minutes."""
+    return " ".join(f"{value:.3g}" if value < 100 else f"{value:.0f}" for value in values)
