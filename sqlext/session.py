@@ -142,7 +142,7 @@ class Session:
         settings = self._reading_settings(given)
         with self._bound(sqlQuery, args, kwargs, views, settings) as text:
             if words := _DEPLOYMENT.match(text.sql):
-                from sqlext.serving.explained import explained_deployment
+                from sqlext.serving.statements import explained_deployment
 
                 return explained_deployment(self, text.sql, words.end())
             try:
@@ -237,7 +237,7 @@ class Session:
         """
         from sqlext_planner.serving.lowering import ServingSettings
 
-        from sqlext.serving.explained import deployed
+        from sqlext.serving.statements import deployed
 
         plan = self.plan(sqlQuery)
         with self._working(sqlQuery):

@@ -148,6 +148,8 @@ class PlainWindows:
         self.texts: dict[int, Expression] = {}
         self._deploys = context.options.deploys
         self._whole = "a deployment" if self._deploys else "a stream"
+        self._time = "the time of the rows" if self._deploys else "the column with the watermark"
+        self._incomplete = f"never complete {'in' if self._deploys else 'on'} {self._whole}"
 
     def _endless(self, place: exp.Expr | Span | None, message: str, help: str) -> SqlExtError:
         return unsupported("not-servable" if self._deploys else "stream-unbounded", place, message, help)
@@ -177,8 +179,8 @@ class PlainWindows:
             if order is None:
                 raise self._endless(
                     call,
-                    f"a window without ORDER BY holds its whole partition, which {self._whole} never has",
-                    "order it by the time of the rows, or aggregate with GROUP BY",
+                    f"a window without ORDER BY holds its whole partition, which is {self._incomplete}",
+                    f"order it by {self._time}, or aggregate with GROUP BY",
                 )
             further = node.args["order"].expressions[1:]
             if further:
@@ -186,13 +188,13 @@ class PlainWindows:
                     "not-servable" if self._deploys else "stream-not-supported",
                     further[0],
                     f"a window over {self._whole} has one key: rows of one time stay in the order in which they came",
-                    "order by the time of the rows only",
+                    f"order by {self._time} only",
                 )
             frame = plain_frame(self._context, node, dtype)
             if frame.end.direction == "following" and frame.end.amount is None:
                 raise self._endless(
                     Span(*node.args["spec"].meta["places"]["end"]),
-                    f"a window to UNBOUNDED FOLLOWING has rows that {self._whole} does not have yet",
+                    f"a window to UNBOUNDED FOLLOWING is {self._incomplete}",
                     "end it at CURRENT ROW, or at a time or a number of rows FOLLOWING",
                 )
             known = _Window(partition_keys(node, self._builder), order, dtype, frame, definition)

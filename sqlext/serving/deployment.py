@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.serving.steps import InputSpec, ServingSpec
-from sqlext_operators.serving.store import KeptRows
+from sqlext_operators.serving.store import KeptRows, KeptState
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import AnalysisError, DataError, SqlExtError, UnsupportedError
@@ -72,16 +72,6 @@ class PreparedRows:
     by_input: tuple[tuple[int, pa.RecordBatch], ...]
     clock: int
     left_out: int = 0
-
-
-@dataclass(frozen=True)
-class InputState:
-    """What an input keeps: its rows (those of a key in order), the newest time, and the time below which rows may be
-    gone."""
-
-    batches: tuple[pa.RecordBatch, ...]
-    newest: int
-    cutoff: int
 
 
 class Deployment:
@@ -282,11 +272,11 @@ class Deployment:
         result = self.spec.answer(row, self._stores)
         return Answer(result, self.spec.names, any(store.missed for store in self._stores))
 
-    def state(self) -> list[InputState]:
+    def state(self) -> list[KeptState]:
         """What the inputs keep, for a snapshot."""
         with self._lock:
             return [
-                InputState(
+                KeptState(
                     tuple(batch for batch in store.every_batch() if batch.num_rows),
                     self._newest.get(place, NULL_ORDER),
                     store.cutoff,
@@ -294,7 +284,7 @@ class Deployment:
                 for place, store in enumerate(self._stores)
             ]
 
-    def restore(self, place: int, state: InputState) -> None:
+    def restore(self, place: int, state: KeptState) -> None:
         """Give an input back what a snapshot has of it, in one call or several."""
         with self._lock:
             for batch in state.batches:

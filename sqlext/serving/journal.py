@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from sqlext_operators.serving.store import KeptState
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.serving.deployment import InputState
 from sqlext.serving.records import (
     Record,
     RecordReader,
@@ -102,21 +102,21 @@ class Journal:
         keys = {key: (digest, count) for key, digest, count in content["keys"]}
         return SnapshotHead(number, content["deployments"], keys)
 
-    def restored(self) -> Iterator[tuple[str, int, InputState]]:
+    def restored(self) -> Iterator[tuple[str, int, KeptState]]:
         """The deployment's name, the input's place, and a part of what it keeps; all of the snapshot is read."""
         if self._snapshot is None:
             return
         path = self._snapshot[1]
         reader = RecordReader(path, _SNAPSHOT_TITLE)
         schema: pa.Schema = None
-        state = InputState((), 0, 0)
+        state = KeptState((), 0, 0)
         name, place, is_whole = "", 0, False
         for record in reader:
             meta = record.meta
             is_whole = "end" in meta
             if "input" in meta:
                 name, place = meta["input"]
-                state = InputState((), meta["newest"], meta["cutoff"])
+                state = KeptState((), meta["newest"], meta["cutoff"])
                 yield name, place, state
             elif "schema" in meta:
                 schema = read_schema(record)
@@ -203,7 +203,7 @@ class Journal:
             raise
         self._schemas = {}
 
-    def write_snapshot(self, head: SnapshotHead, states: Mapping[str, Sequence[InputState]]) -> int:
+    def write_snapshot(self, head: SnapshotHead, states: Mapping[str, Sequence[KeptState]]) -> int:
         """Write what was kept after a push, then delete the files before it; returns the snapshot's bytes. Any thread
         may do this while pushes go on, one at a time. Raises OSError; then the journal is as before."""
         path = self.folder / f"snapshot-{head.number:020d}.rows"
@@ -235,7 +235,7 @@ class Journal:
         os.close(self._lock)
 
 
-def _snapshot_records(head: SnapshotHead, states: Mapping[str, Sequence[InputState]]) -> Iterator[Record]:
+def _snapshot_records(head: SnapshotHead, states: Mapping[str, Sequence[KeptState]]) -> Iterator[Record]:
     content = {
         "deployments": dict(head.deployments),
         "keys": [[key, digest, count] for key, (digest, count) in head.keys.items()],

@@ -17,11 +17,12 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
+from sqlext_operators.serving.store import KeptState
 from sqlext_planner.errors import ConfigurationError, InternalError, SqlExtError
 from sqlext_planner.spark.workers import task_error
 
 from sqlext.serving.bodies import RequestError
-from sqlext.serving.deployment import Answer, Deployment, InputState, PreparedRows
+from sqlext.serving.deployment import Answer, Deployment, PreparedRows
 from sqlext.serving.folder import checked_name
 from sqlext.serving.journal import Journal, Push, SnapshotHead
 from sqlext.serving.sink import MOST_KEYS
@@ -366,9 +367,7 @@ class Service:
         )
         self._snapshot.start()
 
-    def _write_snapshot(
-        self, journal: Journal, head: SnapshotHead, states: Future[dict[str, list[InputState]]]
-    ) -> None:
+    def _write_snapshot(self, journal: Journal, head: SnapshotHead, states: Future[dict[str, list[KeptState]]]) -> None:
         try:
             size = journal.write_snapshot(head, states.result())
             _LOG.info("snapshot of push %d: %d bytes", head.number, size)

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlext_operators.serving.store import KeptState
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.serving.checkpoint import QueryRows
-
-from sqlext.serving.deployment import InputState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +48,7 @@ def load_checkpoint(deployment: Deployment, checkpoint: str | Path, spark: Spark
     rows = sum(batch.num_rows for several in batches.values() for batch in several)
     for place, cutoff in cutoffs.items():
         newest = deployment.newest(inputs[place], batches[place], clock)
-        deployment.restore(place, InputState(tuple(batches[place]), newest, cutoff))
+        deployment.restore(place, KeptState(tuple(batches[place]), newest, cutoff))
         batches[place].clear()
     return WarmStart(query.batch, rows, tuple(sorted({inputs[place].table for place in cutoffs})), query.missing)
 

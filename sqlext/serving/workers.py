@@ -19,13 +19,14 @@ from typing import Any
 
 import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
+from sqlext_operators.serving.store import KeptState
 from sqlext_planner import errors
 from sqlext_planner.errors import InternalError, SqlExtError
 from sqlext_planner.spark.workers import task_error
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.serving.arrow_bodies import arrow_stream
-from sqlext.serving.deployment import Answer, Deployment, InputState, PreparedRows
+from sqlext.serving.deployment import Answer, Deployment, PreparedRows
 from sqlext.serving.division import Division
 from sqlext.serving.folder import SavedDeployment
 
@@ -103,11 +104,11 @@ class Divided(Deployment):
             worker.send("answers", _packed(take_rows(batch, places))).add_done_callback(partial(answered, places))
         return done
 
-    def state(self) -> list[InputState]:
+    def state(self) -> list[KeptState]:
         """What the inputs keep, for a snapshot."""
         by_worker = [future.result() for future in [worker.send("state") for worker in self._workers]]
         return [
-            InputState(
+            KeptState(
                 tuple(_unpacked(rows) for state in states for rows in state[0]),
                 max(state[1] for state in states),
                 max(state[2] for state in states),
@@ -115,7 +116,7 @@ class Divided(Deployment):
             for states in zip(*by_worker, strict=True)
         ]
 
-    def restore(self, place: int, state: InputState) -> None:
+    def restore(self, place: int, state: KeptState) -> None:
         """Give an input back what a snapshot has of it."""
         column = self._division.inputs[place]
         parts: list[list[bytes]] = [[] for _ in self._workers]
@@ -264,7 +265,7 @@ def _state(deployment: Deployment) -> list[tuple[list[bytes], int, int]]:
 
 
 def _restore(deployment: Deployment, place: int, batches: Sequence[bytes], newest: int, cutoff: int) -> None:
-    deployment.restore(place, InputState(tuple(map(_unpacked, batches)), newest, cutoff))
+    deployment.restore(place, KeptState(tuple(map(_unpacked, batches)), newest, cutoff))
 
 
 def _sizes(deployment: Deployment) -> list[tuple[int, int]]:

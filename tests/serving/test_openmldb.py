@@ -1,4 +1,4 @@
-"""OpenMLDB's REST API, with the requests of its documentation (docs/en/quickstart/sdk/rest_api.md there)."""
+"""OpenMLDB's REST API, with the requests of its documentation (the page "REST APIs" of its quick start)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from sqlext.serving.service import Service
 from sqlext.serving.values import to_batch
 from sqlext.serving.verify import same
 from sqlext.serving.warm import WarmStart
-from sqlext.serving.workers import Divided, opened
+from sqlext.serving.workers import Divided
 from tests.serving.servers import served
 from tests.serving.warm_cases import (
     ARROW,
@@ -222,11 +222,11 @@ def test_a_server_reads_a_checkpoint_once(session: Session, union: Path, tmp_pat
     body = {"input": {**mapping(asked), "ts": mapping(asked)["ts"].isoformat()}}
 
     def service(location: Path, journal: str, files: Any = None) -> Service:
-        deployment = opened(saved)
+        deployment = Deployment.of(saved)
         warm = partial(_warm, {"warm": deployment}, {"warm": str(location)})
         return Service([deployment], Journal(tmp_path / journal), files, warm)
 
-    deployment = opened(saved)
+    deployment = Deployment.of(saved)
     deployment.load_checkpoint(union)
     (expected,) = asked_rows(deployment, [asked])
     with served(service=service(union, "j", lambda table: [str(tmp_path / "unread")])) as client:
@@ -238,7 +238,7 @@ def test_a_server_reads_a_checkpoint_once(session: Session, union: Path, tmp_pat
     with served(service=service(tmp_path / "none", "j")) as client:
         answer = client.send("POST", "/deployments/warm", body).json
         assert answer["output"]["s"] == (expected[0]["s"] or 0) + 100
-    with served(opened(saved), journal=tmp_path / "other") as client:
+    with served(Deployment.of(saved), journal=tmp_path / "other") as client:
         assert client.send("PUT", "/tables/wb", [pushed]).json == {"stored": 1}
     with (
         pytest.raises(SqlExtError, match="has rows that were pushed") as caught,

@@ -15,7 +15,7 @@ from sqlext.syntax.parser import parse
 
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.name)
 def test_the_example_of_a_clause_has_it(clause: DocumentedClause) -> None:
-    statement = parse(clause.example.removeprefix("EXPLAIN ANALYZE "))
+    statement = parse(clause.example.removeprefix("EXPLAIN ANALYZE ").removeprefix("EXPLAIN DEPLOYMENT "))
     hints = [] if statement.ast is None else list(statement.ast.find_all(HintCall))
     assert statement.uses_extension or any(hint.is_ours for hint in hints)
     assert any(word in clause.example for word in clause.name.split())

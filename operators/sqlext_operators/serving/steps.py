@@ -7,7 +7,7 @@ order. The operators are those of batch, over the few rows that the request reac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -74,13 +74,15 @@ class FilterStep:
 class InputSpec:
     """Rows of a table that a step reads, and what becomes of them before they are kept.
 
-    `back` is how long after its time a row may be needed, in units of the order column; None: for good.
+    `back` is how long after its time a row may be needed, in units of the order column; None: for good. `planned` are
+    the steps as the plan has them, where `steps` are fewer: each with the names of its columns.
     """
 
     table: str
     steps: tuple[ProjectStep | FilterStep, ...]
     kept: KeptSpec
     back: int | None = None
+    planned: tuple[ProjectStep | FilterStep, ...] = field(default=(), compare=False)
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is kept of rows of the table."""

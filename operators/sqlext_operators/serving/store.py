@@ -52,6 +52,16 @@ class KeptSpec:
 
 
 @dataclass(frozen=True)
+class KeptState:
+    """What an input keeps: its rows (those of a key in order), the newest time, and the time below which rows may be
+    gone."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    newest: int
+    cutoff: int
+
+
+@dataclass(frozen=True)
 class Span:
     """Which rows of a key are wanted: those with times from `low` to `high` (both in, codes of the order column); the
     last `rows` with times up to `at`, whatever `low` is; and those from `least` on of which at most `most` are before

@@ -130,13 +130,14 @@ def computed(batch: pa.RecordBatch, item: InputSpec) -> pa.RecordBatch:
     Raises TaskError if they have those of none, as `evaluate` does for values.
     """
     names = set(batch.schema.names)
-    for place in reversed(range(1, len(item.steps))):
-        step = item.steps[place]
+    steps = item.planned or item.steps
+    for place in reversed(range(1, len(steps))):
+        step = steps[place]
         if isinstance(step, ProjectStep):
             read = {one.name: one.kind for _, expression in step.columns for one in _columns(expression)}
             if read.keys() <= names:
                 rows = as_kept(batch, pa.schema(list(read.items()))) if read else batch
-                for later in item.steps[place:]:
+                for later in steps[place:]:
                     rows = later.run(rows)
                 return as_kept(rows, item.kept.schema)
     raise other_columns(f"the rows that wait have {', '.join(batch.schema.names)} only")

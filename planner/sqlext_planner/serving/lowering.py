@@ -204,7 +204,7 @@ class Lowering:
         for step in spec.steps:
             one = composed(steps[-1], step) if steps else None
             steps[-1:] = [one] if one is not None else [*steps[-1:], step]
-        spec = replace(spec, steps=tuple(steps))
+        spec = replace(spec, steps=tuple(steps), planned=spec.steps)
         if spec not in self.inputs:
             self.inputs.append(spec)
         return self.inputs.index(spec)
