@@ -113,7 +113,7 @@ def test_the_statement_gives_it(spark: SparkSession) -> None:
     assert row.plan == GOLDEN["many"][2].replace("Deployment many", "Deployment deployment")
     with pytest.raises(SqlExtError, match="it has no WHERE") as caught:
         session.sql("EXPLAIN DEPLOYMENT SELECT user_id FROM visits WHERE price > 1")
-    assert "query:1:58" in str(caught.value)
+    assert "query:1:53" in str(caught.value)
 
 
 def test_columns_that_are_computed_are_counted() -> None:

@@ -28,7 +28,8 @@ class StoredState:
     query may go on meanwhile.
 
     A checkpoint that was copied or moved is put right first, as a query would do that goes on with it. Raises
-    ConfigurationError for a folder that is no checkpoint of a query with state, or that cannot be read.
+    ConfigurationError for a folder that is no checkpoint of a query with state, that has no micro-batch, or that cannot
+    be read.
     """
 
     def __init__(self, spark: SparkSession, location: str) -> None:
@@ -39,18 +40,8 @@ class StoredState:
                 for name in put_right(CheckpointFiles(spark, location)):
                     _LOG.info("the checkpoint %s was elsewhere before: %s has its place now", location, name)
             self._listed = self._metadata.collect()
-
-    @property
-    def batch(self) -> int:
-        """The number of the micro-batch. Raises ConfigurationError if none is committed."""
-        last = max((int(row["maxBatchId"]) for row in self._listed), default=-1)
-        if last < 0:
-            raise ConfigurationError(
-                f"the checkpoint {self.location} has no state of a micro-batch that is committed",
-                condition="checkpoint-mismatch",
-                help="name the checkpointLocation of a query with windows that has answered a micro-batch",
-            )
-        return last
+        #: The number of the micro-batch.
+        self.batch = self._last_batch()
 
     def operators(self, *variables: str) -> list[int]:
         """The numbers of the operators whose state has all these variables."""
@@ -67,6 +58,16 @@ class StoredState:
             reader = self._spark.read.format("statestore").option("path", self.location)
             reader = reader.option("batchId", self.batch).option("operatorId", operator)
             yield from reader.option("stateVarName", variable).load().toLocalIterator()
+
+    def _last_batch(self) -> int:
+        last = max((int(row["maxBatchId"]) for row in self._listed), default=-1)
+        if last < 0:
+            raise ConfigurationError(
+                f"the checkpoint {self.location} has no state of a micro-batch that is committed",
+                condition="checkpoint-mismatch",
+                help="name the checkpointLocation of a query with windows that has answered a micro-batch",
+            )
+        return last
 
     @cached_property
     def _metadata(self) -> DataFrame:
