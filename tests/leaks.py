@@ -38,7 +38,7 @@ def process_picture() -> Picture:
         "process": {
             "working directory": str(Path.cwd()),
             "sys.path": tuple(sys.path),
-            "tempfile.tempdir": tempfile.tempdir,
+            "tempfile.tempdir": tempfile.gettempdir(),
             "BaseServer.handle_error": socketserver.BaseServer.handle_error,
         },
         "handler of": {number.name: signal.getsignal(number) for number in _SIGNALS},
