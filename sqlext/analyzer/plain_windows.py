@@ -57,6 +57,7 @@ _BEFORE = WindowFrame("range", _START, Bound("preceding", 0, open=True), plain=T
 _UNNAMED = Column("", "")
 #: What needs to know how many rows a partition has.
 _SIZED = ("percent_rank", "cume_dist", "ntile")
+_RANKS = ("row_number", "rank", "dense_rank")
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,14 @@ class PlainWindows:
                 f"{function}() needs the number of all rows of its partition, and {self._whole} has no end",
                 "row_number(), rank() and dense_rank() are known when the row comes out",
             )
-        if function in ("row_number", "rank", "dense_rank"):
+        if self._deploys and _differs(function, window):  # on streams Spark says so
+            raise mistake(
+                "window-frame",
+                call,
+                f"{function}() has a frame of its own, and Spark takes no other one",
+                "leave the frame of its window out, or give it a window without one",
+            )
+        if function in _RANKS:
             self.texts[id(call)] = self._ranked(function, window, span_of(call))
             return
         if not table_call(plain):
@@ -348,6 +356,14 @@ class PlainWindows:
 
     def _ahead_column(self, node: _Node, made: WindowCall, name: str) -> Column:
         return node.column(node.window, _ITSELF, made, partial(self._names.column, name))
+
+
+def _differs(function: str, window: _Window) -> bool:
+    """Whether the window of a call has a frame in the text that its function does not take in Spark."""
+    spec = window.definition.node.args.get("spec")
+    if spec is None or not spec.args.get("kind"):
+        return False
+    return function in ("lag", "lead") or (function in _RANKS and window.frame != _ROWS_UNTIL)
 
 
 def _counted() -> WindowCall:

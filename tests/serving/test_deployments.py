@@ -137,9 +137,11 @@ def batch(spark: SparkSession, sql: str, data: Mapping[str, list[dict[str, Any]]
         rows = [tuple(row[column] for column in columns) for row in data[name]]
         schema = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         spark.createDataFrame(rows, schema).coalesce(1).createOrReplaceTempView(name)
-    found = [row.asDict() for row in Session(spark).sql(sql).collect()]
-    for name in TABLES:
-        spark.catalog.dropTempView(name)
+    try:
+        found = [row.asDict() for row in Session(spark).sql(sql).collect()]
+    finally:
+        for name in TABLES:
+            spark.catalog.dropTempView(name)
     return {row["id"]: row for row in found if row["id"] >= 0}
 
 
@@ -206,6 +208,12 @@ REFUSED = {
     "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)": "cannot be computed without Spark",
     "SELECT sum(v) OVER w AS s FROM sv_views WINDOW w AS (UNION (SELECT k, k AS c FROM sv_names) PARTITION BY k "
     "ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)": "UNION source",
+    "SELECT lag(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM sv_views": (
+        "takes no other one"
+    ),
+    "SELECT rank() OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM sv_views": (
+        "takes no other one"
+    ),
 }
 
 
