@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,7 +148,7 @@ def test_a_query_goes_on_from_each_step(session: Session, tmp_path: Path, step: 
             number += 1
             deliver(files, folder, number)
             query.processAllAvailable()
-            time.sleep(0.5)  # what the micro-batch has reported is heard
+            session.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # what it has reported is heard
         if step:
             number += 1
             deliver(files, folder, number)
