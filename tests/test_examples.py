@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,5 +162,9 @@ def test_a_notebook_runs_in_a_kernel(path: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, paths)))
     book = nbformat.read(path, as_version=4)
     client = NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
-    client.execute()
+    interrupted = signal.getsignal(signal.SIGINT)
+    try:
+        client.execute()
+    finally:
+        signal.signal(signal.SIGINT, interrupted)  # the client takes the handler away
     assert any(cell.outputs for cell in book.cells if cell.cell_type == "code")

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -39,7 +41,8 @@ def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
-    with reader_in(tmp_path, spark), on_shared_spark(spark) as sqlext, processes_ended(names):
+    kept = mock.patch.dict(os.environ)  # scikit-learn leaves variables
+    with kept, reader_in(tmp_path, spark), on_shared_spark(spark) as sqlext, processes_ended(names):
         for match in _BLOCK.finditer(text):
             mark, file, language, block = match.groups()
             line = text.count("\n", 0, match.start(3)) + 1
