@@ -266,7 +266,7 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
         """``[db.]table [VERSION AS OF number]`` or ``(query) [[AS] alias]``."""
         index = self._index
         if not self._match(TokenType.L_PAREN, advance=False):
-            table = self._parse_table_parts()
+            table: Any = self._parse_table_parts()
             version = self._parse_version()
             if version is not None:
                 table.set("version", version)
