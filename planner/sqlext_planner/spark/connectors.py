@@ -30,9 +30,9 @@ _LOST = re.compile(
 )
 _NO_TOPIC = re.compile(r"UnknownTopicOrPartitionException\b")
 _AWAY = re.compile(
-    r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network)Exception: (?P<client>[^\n]+)"
-    r"|TimeoutException: (?P<fetch>Cannot fetch record for offset [^\n]+)"
-    r"|KafkaException: (?P<bootstrap>No resolvable bootstrap urls[^\n]*)"
+    r"(?:org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network)Exception: (?P<client>[^\n]+?)"
+    r"|TimeoutException: (?P<fetch>Cannot fetch record for offset [^\n]+?)"
+    r"|KafkaException: (?P<bootstrap>No resolvable bootstrap urls[^\n]*?))\s*(?:SQLSTATE|\n|$)"
 )
 _AGAIN = "start the query again with its checkpoint, which is as good as before"
 
