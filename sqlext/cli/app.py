@@ -193,6 +193,7 @@ def run(
     ] = None,
     limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,
     conf: options.Conf = None,
+    packages: options.Packages = None,
     compat: options.CompatOption = None,
     read: options.Read = None,
 ) -> None:
@@ -214,7 +215,7 @@ def run(
     """
     from sqlext.cli.run import run_query
 
-    run_query(file, sql, data, format, output, limit, conf or [], compat, read or [])
+    run_query(file, sql, data, format, output, limit, options.settings_with(conf, packages), compat, read or [])
 
 
 app.command()(deploy)
@@ -228,6 +229,7 @@ def shell(
     ] = None,
     data: options.Data = None,
     conf: options.Conf = None,
+    packages: options.Packages = None,
     compat: options.CompatOption = None,
     read: options.Read = None,
 ) -> None:
@@ -255,7 +257,7 @@ def shell(
     """
     from sqlext.cli.shell.main import run_shell
 
-    run_shell(sql, data, conf or [], compat, read or [])
+    run_shell(sql, data, options.settings_with(conf, packages), compat, read or [])
 
 
 @app.command()
@@ -303,6 +305,7 @@ def errors(
 @app.command()
 def doctor(
     conf: options.Conf = None,
+    packages: options.Packages = None,
     format: Annotated[options.TextOrJson, typer.Option(help="How to print it.")] = options.TextOrJson.text,
 ) -> None:
     """Check this machine: Java, packages, memory, folders, and a Spark that it starts with the same settings as `run`.
@@ -321,7 +324,7 @@ def doctor(
     """
     from sqlext.cli.doctor import run_doctor
 
-    run_doctor(conf or [], format)
+    run_doctor(options.settings_with(conf, packages), format)
 
 
 @app.command()
