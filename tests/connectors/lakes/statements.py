@@ -15,6 +15,17 @@ STATEMENTS = {
     "not in the window": f"""
         SELECT id, max(v) OVER w AS most FROM {{views}}
         WINDOW w AS (UNION {{orders}} {_FRAME} EXCLUDE CURRENT_ROW INSTANCE_NOT_IN_WINDOW)""",
+    "last join": """
+        SELECT a.id, b.id AS other, b.v FROM {views} AS a
+        LAST JOIN {orders} AS b ORDER BY b.ts ON a.k = b.k AND b.ts <= a.ts""",
+    "interval join": """
+        SELECT a.id, b.id AS other FROM {views} AS a
+        JOIN {orders} AS b ON a.k = b.k AND PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)""",
+    "multi-way join": """
+        SELECT /*+ UMJOIN */ a.id, b.id AS other, c.id AS third FROM {views} AS a, {orders} AS b, {views} AS c
+        WHERE a.k = b.k AND b.g = c.g AND c.k = a.k""",
+    "groups": "SELECT k, distinct_count(g) AS n FROM {views} GROUP BY k",
+    "periods": "SELECT k, ts, te FROM NORMALIZE((SELECT * FROM {views}) PARTITION BY k PERIOD (ts, te))",
 }
 
 
