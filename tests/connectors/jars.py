@@ -61,6 +61,7 @@ SETS = {
         },
     ),
     "kafka": JarSet({"4.1.1": _kafka("4.1.1", "3.9.2"), "4.2.0": _kafka("4.2.0", "3.9.2")}, {}),
+    "avro": JarSet({spark: (f"org.apache.spark:spark-avro_2.13:{spark}",) for spark in ("4.1.1", "4.2.0")}, {}),
     "s3": JarSet({"4.1": ("org.apache.hadoop:hadoop-aws:3.4.2",)}, {}),
     "broker": JarSet({"": ("org.apache.kafka:kafka_2.13:4.3.1",)}, {}),
 }
