@@ -186,9 +186,12 @@ def run(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "-o", "--output", help="Write to this file: .csv .json .jsonl .ndjson .parquet .pq .txt", metavar="OUT"
+            "-o",
+            "--output",
+            help="Write to this file or URI (s3a://bucket/out.parquet): .csv .json .jsonl .ndjson .parquet .pq .txt",
+            metavar="OUT",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,

@@ -105,6 +105,11 @@ def coordinates(name: str) -> tuple[str, ...]:
     return next(fitting, ())
 
 
+def has_jars(name: str) -> bool:
+    """Whether there is such a set for this PySpark."""
+    return bool(coordinates(name))
+
+
 def install(names: tuple[str, ...] = tuple(SETS)) -> dict[str, str]:
     """Get the jars of sets; what is missing, and why."""
     return {name: got for name in names if isinstance(got := _got(name), str)}

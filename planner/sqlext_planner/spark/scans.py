@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -186,11 +186,14 @@ def _relation_scan(leaf: Any, conditions: Sequence[Any]) -> PlainScan:
     from sqlext_operators.exchange.parquet_scan import Partition
 
     relation = known_files(leaf)
+    elsewhere = next(filter(None, (_other_scheme(root) for root in _roots(relation))), None)
+    if elsewhere is not None:
+        raise NotPlainError(f"it alone has the file system and the credentials of '{elsewhere}:'")
     fields = texts_of(relation.partitionSchema().fieldNames())
     listed = _listed(relation, conditions) if fields else dict.fromkeys(local_paths(relation.location()) or (), ())
     columns = tuple(texts_of(leaf.schema().fieldNames()))
     if not listed:
-        raise NotPlainError(f"there are no local files, more than {MOST_FILES}, or partitions of unknown types")
+        raise NotPlainError(f"there are no files, more than {MOST_FILES}, or partitions of unknown types")
     if not set(columns) <= {*fields, *texts_of(relation.dataSchema().fieldNames())}:
         raise NotPlainError("it reads more than the files' columns")
     sources = [Partition(name, fields.index(name)) if name in fields else name for name in columns]
@@ -290,6 +293,19 @@ def local_paths(location: Any) -> tuple[str, ...] | None:
     """The paths of listed files, sorted: the listing has no order of its own. None if one is on another machine."""
     paths = [_local_path(uri) for uri in sorted(texts_of(location.inputFiles()))]
     return None if None in paths else tuple(path for path in paths if path is not None)
+
+
+def _roots(relation: Any) -> Iterator[str]:
+    paths = relation.location().rootPaths()
+    return (str(paths.apply(place).toString()) for place in range(paths.size()))
+
+
+def _other_scheme(uri: str) -> str | None:
+    """The scheme of a URI that is not of this machine's files."""
+    from urllib.parse import urlsplit
+
+    scheme = urlsplit(uri).scheme
+    return None if scheme in ("", "file") else scheme
 
 
 def _local_path(uri: str) -> str | None:

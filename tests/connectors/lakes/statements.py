@@ -6,6 +6,10 @@ from typing import Any
 
 from sqlext import Session
 
+#: Rows for such a table. `id` tells rows apart, and their times, so that no answer depends on an order among equals.
+SOME = """SELECT id, int(id % 3) AS k, int(id % 4) AS g, timestamp_seconds({start} + id * 7 % {count}) AS ts,
+    timestamp_seconds({start} + id * 7 % {count} + 1 + id % 11) AS te, id * 10 AS {v} FROM range({count})"""
+
 _FRAME = "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW"
 
 STATEMENTS = {

@@ -8,18 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlext import Session
-from tests.connectors.lakes.conftest import Copies
-from tests.connectors.lakes.statements import STATEMENTS, rows
-
-#: `id` tells rows apart, and their times, so that no answer depends on an order among equals.
-SOME = """SELECT id, int(id % 3) AS k, int(id % 4) AS g, timestamp_seconds({start} + id * 7 % {count}) AS ts,
-    timestamp_seconds({start} + id * 7 % {count} + 1 + id % 11) AS te, id * 10 AS {v} FROM range({count})"""
+from tests.connectors.copies import Copies
+from tests.connectors.lakes.statements import SOME, STATEMENTS, rows
 
 
 @pytest.fixture(scope="module")
 def tables(lake: SparkSession) -> SparkSession:
     """Two tables whose files hold other rows, and other names, than the tables: deletion vectors, a renamed column."""
-    lake.sql("CREATE DATABASE IF NOT EXISTS shop")
     for table, start, count in (("views", 1000, 60), ("orders", 1000.5, 40)):
         lake.sql(
             f"CREATE TABLE shop.{table} USING delta TBLPROPERTIES "
