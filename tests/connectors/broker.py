@@ -18,7 +18,7 @@ from sqlext.embedded import find_java
 _PATIENCE = 90.0
 _HEAP = ("-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _CLUSTER = "c3FsZXh0LXRlc3RzLWthZg"
-#: Topics are made by the tests alone, and the files of a deleted one are gone after a moment, not after a minute.
+#: The files of a deleted topic are gone after a moment, not after a minute.
 _PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -28,7 +28,7 @@ controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={folder}/logs
-auto.create.topics.enable=false
+auto.create.topics.enable={makes_topics}
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
@@ -45,13 +45,18 @@ controlled.shutdown.enable=false
 class Broker:
     """A broker that is started, killed and started again over the same files, at the same address."""
 
-    def __init__(self, folder: Path, classpath: str) -> None:
+    def __init__(self, folder: Path, classpath: str, port: int | None = None, makes_topics: bool = False) -> None:
         self._folder = folder
         folder.mkdir(parents=True)
         self._java = [str(find_java().executable), *_HEAP, f"-Dkafka.logs.dir={folder}", "-cp", classpath]
-        self._port, controller = _free_ports(2)
+        free, controller = _free_ports(2)
+        self._port = port or free
         self._properties = folder / "server.properties"
-        self._properties.write_text(_PROPERTIES.format(port=self._port, controller=controller, folder=folder))
+        self._properties.write_text(
+            _PROPERTIES.format(
+                port=self._port, controller=controller, folder=folder, makes_topics=str(makes_topics).lower()
+            )
+        )
         self._log = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         command = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties)]

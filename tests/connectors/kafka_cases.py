@@ -1,15 +1,18 @@
-"""Rows for topics, and statements over them."""
+"""Rows for topics, statements over them, and their answers."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from tests.faults.streaming import DELAY as DELAY
 from tests.faults.streaming import FIRST, rows_of
 from tests.faults.streaming import SCHEMA as SCHEMA
+from tests.sql.streams import rounded
 
 #: Between two rows of event time, and what rows come later than their time, in microseconds.
 _STEP, _DISORDER = 20_000, 3_000_000
@@ -47,3 +50,10 @@ STATEMENTS = {
     "JOIN b q ON p.k = q.k AND q.ts BETWEEN p.ts AND p.ts + INTERVAL 1 SECOND "
     "JOIN a r ON q.k = r.k AND r.ts BETWEEN q.ts AND q.ts + INTERVAL 1 SECOND",
 }
+
+
+def complete(frame: DataFrame, newest: datetime) -> list[tuple[Any, ...]]:
+    """The rows but those of a topic's last row, whose time is `newest`, which a stream cannot complete; in an order
+    that takes any values."""
+    rows = frame.where(f"at < timestamp'{newest - CLOSING / 2}'").collect()
+    return sorted((tuple(map(rounded, row)) for row in rows), key=repr)

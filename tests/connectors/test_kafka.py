@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from pyspark.sql.streaming import StreamingQuery
 from sqlext import Session
 from sqlext.streams import query_figures
 from tests.connectors.broker import Broker
-from tests.connectors.kafka_cases import CLOSING, DELAY, SCHEMA, STATEMENTS, topic_rows
+from tests.connectors.kafka_cases import DELAY, SCHEMA, STATEMENTS, complete, topic_rows
 from tests.connectors.topics import Topics, parsed, topics_of
-from tests.sql.streams import rounded
 
 #: Rows of each topic but the last one.
 COUNT = 300
@@ -62,13 +60,6 @@ def into_topic(frame: DataFrame, topics: Topics, topic: str, checkpoint: Path) -
     return query
 
 
-def complete(frame: DataFrame, tables: Tables) -> list[tuple[Any, ...]]:
-    """The rows but those of a topic's last row, which a stream cannot complete; in an order that takes any values."""
-    newest: datetime = max(tables[0]["ts"].to_pylist())
-    rows = frame.where(f"at < timestamp'{newest - CLOSING / 2}'").collect()
-    return sorted((tuple(map(rounded, row)) for row in rows), key=repr)
-
-
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_over_topics_gives_the_rows_of_batch(
     session: Session, topics: Topics, tables: Tables, tmp_path: Path, name: str
@@ -80,8 +71,9 @@ def test_a_statement_over_topics_gives_the_rows_of_batch(
     assert len(query.recentProgress) >= 4
     batches(topics)
     want = session.sql(STATEMENTS[name])
-    rows = complete(parsed(topics.messages(out), want.schema.toDDL()), tables)
-    assert rows == complete(want, tables)
+    newest = max(tables[0]["ts"].to_pylist())
+    rows = complete(parsed(topics.messages(out), want.schema.toDDL()), newest)
+    assert rows == complete(want, newest)
     assert len(rows) >= COUNT
     figures = query_figures(query)
     assert figures is None or figures.figures["late_rows"] == 0
@@ -106,4 +98,5 @@ def test_the_sink_may_have_a_row_twice_and_its_id_tells(
     want = session.sql(statement)
     found = parsed(topics.messages("out-twice"), want.schema.toDDL())
     assert found.count() > once
-    assert complete(found.dropDuplicates(["id"]), tables) == complete(want, tables)
+    newest = max(tables[0]["ts"].to_pylist())
+    assert complete(found.dropDuplicates(["id"]), newest) == complete(want, newest)

@@ -21,7 +21,7 @@ from sqlext.catalog.options import DataFiles
 from tests.cli.test_destinations import written
 from tests.connectors.storage.conftest import KEY, SECRET, s3_settings
 from tests.connectors.storage.server import Storage
-from tests.sql.streams import arrivals, register, sorted_rows
+from tests.sql.streams import arrivals, register, sorted_rows, write_batches
 
 WINDOW = """SELECT v, day, count(v) OVER w AS n FROM {views}
     WINDOW w AS (UNION {orders} PARTITION BY day ORDER BY v ROWS_RANGE BETWEEN 9 PRECEDING AND CURRENT ROW)"""
