@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from sqlext import stream_settings
 from tests.connectors.jars import spark_settings
-from tests.connectors.storage.server import Storage, storage
+from tests.connectors.storage.server import Storage, storage, why_no_server
 from tests.quick_spark import INTERPRETED, QUICK_JAVA, QUIET_UI, READY_WORKERS
 
 #: Nobody else knows them: they must be in no text that anybody reads.
@@ -20,8 +19,10 @@ KEY, SECRET = "AKIATESTONLYKEY00000", "wJalrTestOnlySecretKey0123456789abcdefgh"
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
-    if importlib.util.find_spec("moto") is None:
-        pytest.skip("moto, whose S3 server these tests use, is not installed")
+    spark_settings("s3")  # skips where there are no jars
+    reason = why_no_server()
+    if reason is not None:
+        pytest.skip(reason)
     with storage(tmp_path_factory.mktemp("s3") / "server.log") as running:
         running.make_bucket("tables")
         yield running

@@ -1,7 +1,10 @@
-"""An S3 server on loopback, for tests: moto's, in a process of its own."""
+"""An S3 server on loopback, for tests: moto's, in a process and an environment of its own, which uv keeps: what it
+needs excludes what the project's environment has."""
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +13,17 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+_MOTO = (sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", "moto[server]==5.2.5", "moto_server")
+
+
+def why_no_server() -> str | None:
+    """Gets what the server needs, once; why it cannot be had."""
+    done = subprocess.run([*_MOTO, "--help"], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    if done.returncode == 0:
+        return None
+    return f"moto's S3 server cannot be had: {(done.stderr.splitlines() or ['uv ended with an error'])[-1]}"
 
 
 class Storage:
@@ -40,16 +54,17 @@ def storage(log: Path) -> Iterator[Storage]:
         port = probe.getsockname()[1]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            [*_MOTO, "-H", "127.0.0.1", "-p", str(port)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
+            start_new_session=True,
         )
         try:
             _wait_for(port, process, log)
             yield Storage(f"http://127.0.0.1:{port}")
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait(30)
 
 
