@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
 _MOTO = (sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", "moto[server]==5.2.5", "moto_server")
 
 
