@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
