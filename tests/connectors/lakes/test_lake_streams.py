@@ -83,11 +83,9 @@ def test_a_table_whose_schema_changes_in_the_middle(session: Session, lake: Spar
         _window_over(session, "evolves", tmp_path)
         lake.sql("ALTER TABLE shop.evolves ADD COLUMN note STRING")
         lake.sql(f"INSERT INTO shop.evolves SELECT *, 'new' FROM ({rows(40, 90)})")
-        try:
+        with pytest.raises(Exception, match=r"(?i)schema"):
             _window_over(session, "evolves", tmp_path)
-        except Exception as error:
-            assert "schema" in str(error).lower(), error
-            _window_over(session, "evolves", tmp_path)
+        _window_over(session, "evolves", tmp_path)
         found = lake.read.format("delta").load(str(tmp_path / "out")).where("id < 80").collect()
         assert sorted(row.id for row in found) == list(range(80))
     finally:
@@ -106,7 +104,7 @@ def test_a_table_that_was_vacuumed_while_the_stream_stood_still(
         lake.sql(f"INSERT INTO shop.vacuumed {rows(40, 60)}")
         lake.sql("OPTIMIZE shop.vacuumed")
         lake.sql("VACUUM shop.vacuumed RETAIN 0 HOURS")
-        with pytest.raises(Exception, match="(?i)does not exist|not found|cannot be found|no longer"):
+        with pytest.raises(Exception, match=r"(?i)does not exist|not found|cannot be found|no longer"):
             _window_over(session, "vacuumed", tmp_path)
         assert lake.read.format("delta").load(str(tmp_path / "out")).count() == before
         lake.conf.set("spark.sql.files.ignoreMissingFiles", "true")
