@@ -71,8 +71,11 @@ class Planner:
         if scan.info.left_to_spark is None:
             return child
         if id(child) not in self._telling:
-            telling = replace(scan, read_by=partial(_reader, self.config, scan.info.left_to_spark))
-            told = child.transform_up(lambda node: telling if node is scan else node)
+            if id(scan) not in self._telling:  # one node for all that read it, as one reading of the table
+                telling = replace(scan, read_by=partial(_reader, self.config, scan.info.left_to_spark))
+                self._telling[id(scan)] = (scan, telling)
+            telling_scan = self._telling[id(scan)][1]
+            told = child.transform_up(lambda node: telling_scan if node is scan else node)
             self._telling[id(child)] = (child, told)
         return self._telling[id(child)][1]
 
