@@ -62,7 +62,8 @@ def compare(spark: SparkSession, address: str, sql: str, out: str) -> dict[str, 
 
 _RATES = (
     "to_json(struct(value * 2 + {half} AS id, CAST(value * 7 % 97 % 20 AS INT) AS k, timestamp AS ts, "
-    "value % 201 - 100 AS v, value % 1000 / 1000D AS x), map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")) AS value"
+    "value % 201 - 100 AS v, value % 1000 / 1000D AS x), "
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")) AS value"
 )
 
 
