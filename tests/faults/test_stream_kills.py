@@ -33,7 +33,7 @@ FILES, ROWS = (40, 200) if QUICK else (400, 200)
 #: Every fourth kill comes within so many seconds of the query's start, when it may still be at its first micro-batch;
 #: the others come as soon after it has committed one.
 _WITHIN = 5.0
-#: A driver whose keys get no other places in so many micro-batches is killed all the same: they have one in about ten.
+#: A driver whose keys get no other places in so many micro-batches is killed all the same.
 _MICRO_BATCHES = 30
 CONF = stream_settings(cores=2)
 
