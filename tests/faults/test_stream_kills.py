@@ -111,8 +111,8 @@ def wait_for_change(checkpoint: Path) -> None:
 @pytest.mark.parametrize("name", MOVING)
 def test_a_driver_that_is_killed_when_keys_have_moved_goes_on(tmp_path: Path, name: str) -> None:
     """Most kills come right after a change of places was written; some of these changes have not been used yet."""
-    rng = random.Random(0)
-    rows, out = write_streams(tmp_path / "rows", FILES, ROWS, hot_for=MOVING[name]), tmp_path / "out"
+    rng, files = random.Random(0), _MICRO_BATCHES * (KILLS + 1)
+    rows, out = write_streams(tmp_path / "rows", files, ROWS, hot_for=MOVING[name]), tmp_path / "out"
     request = {"sql": placed(name), "rows": str(rows), "out": str(out)}
     moved = []
     for number in range(KILLS):
@@ -123,14 +123,14 @@ def test_a_driver_that_is_killed_when_keys_have_moved_goes_on(tmp_path: Path, na
         driver.kill()
         moved.append(changes(out / "checkpoint"))
     print(f"changes at the kills: {moved}; micro-batches: {committed(out / 'checkpoint')}")
-    assert committed(out / "checkpoint") < FILES, "the query was at its end before the last kill"
+    assert committed(out / "checkpoint") < files, "the query was at its end before the last kill"
     assert moved[-1] >= KILLS // 2, moved
     with Driver("local[2]", tmp_path / "last", CONF) as driver:
-        driver.run("stream_probes.start", **request, files=5, to_the_end=True)
+        driver.run("stream_probes.start", **request, files=10, to_the_end=True)
         assert "error" not in driver.run("stream_probes.await_end")
         found = driver.run("stream_probes.compare", **request)
     assert found["wrong"] == {}
-    assert is_all(name, found["rows"], FILES * ROWS)
+    assert is_all(name, found["rows"], files * ROWS)
 
 
 @pytest.mark.parametrize("harm", [None, "deleted", "damaged"])
