@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-#: Plan statistics from here on mean "unknown" (Spark's default size is about 2^63 bytes).
-_UNKNOWN_BYTES = 1 << 60
+#: Plan statistics from here on mean "unknown": Spark's default size is about 2^63 bytes, of which a projection keeps
+#: the part that its columns have (of a topic of Kafka a twentieth, for example).
+_UNKNOWN_BYTES = 1 << 50
 
 #: Spark's list of the files of a table, and that of the partitions in its catalog.
 FILE_INDEX = "org.apache.spark.sql.execution.datasources.InMemoryFileIndex"

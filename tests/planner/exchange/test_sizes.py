@@ -30,6 +30,14 @@ def test_one_source_keeps_the_estimate_of_its_rows(spark: SparkSession) -> None:
     assert more > 5 * few
 
 
+def test_a_part_of_an_unknown_size_is_unknown(spark: SparkSession) -> None:
+    """Or a batch statement over a topic of Kafka would have thousands of tasks."""
+    columns = [f"c{number} STRING" for number in range(40)]
+    rows = spark.createDataFrame(spark.sparkContext.parallelize([("x",) * 40]), ", ".join(columns))
+    assert estimated_bytes(rows) is None
+    assert estimated_bytes(rows.selectExpr("int(c0) AS c")) is None
+
+
 @pytest.mark.parametrize("folders", [(), ("p",)])
 def test_statistics_of_before_grow_with_the_files(
     spark: SparkSession, tmp_path: Path, folders: tuple[str, ...]
