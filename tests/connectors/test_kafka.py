@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import struct
 from pyspark.sql.streaming import StreamingQuery
 
 from sqlext import Session
 from sqlext.streams import query_figures
 from tests.connectors.broker import Broker
+from tests.connectors.jars import has_jars, spark_settings
 from tests.connectors.kafka_cases import DELAY, SCHEMA, STATEMENTS, complete, topic_rows
 from tests.connectors.topics import Topics, parsed, topics_of
 
@@ -39,17 +42,20 @@ def tables(spark: SparkSession, broker: Broker) -> Iterator[Tables]:
         spark.catalog.dropTempView(name)
 
 
-def streams(topics: Topics, name: str = "rows", **options: Any) -> None:
+Values = Callable[[DataFrame, str], DataFrame]
+
+
+def streams(topics: Topics, name: str = "rows", values: Values = parsed, **options: Any) -> None:
     """Views `a` and `b` of the messages of NAME-a and NAME-b as streams, in several micro-batches."""
     for letter in "ab":
         messages = topics.stream(f"{name}-{letter}", maxOffsetsPerTrigger=100, **options)
-        parsed(messages, SCHEMA).withWatermark("ts", DELAY).createOrReplaceTempView(letter)
+        values(messages, SCHEMA).withWatermark("ts", DELAY).createOrReplaceTempView(letter)
 
 
-def batches(topics: Topics, name: str = "rows", **options: Any) -> None:
+def batches(topics: Topics, name: str = "rows", values: Values = parsed, **options: Any) -> None:
     """The same views of the messages that are there now, as tables."""
     for letter in "ab":
-        parsed(topics.messages(f"{name}-{letter}", **options), SCHEMA).createOrReplaceTempView(letter)
+        values(topics.messages(f"{name}-{letter}", **options), SCHEMA).createOrReplaceTempView(letter)
 
 
 def into_topic(frame: DataFrame, topics: Topics, topic: str, checkpoint: Path) -> StreamingQuery:
@@ -100,3 +106,51 @@ def test_the_sink_may_have_a_row_twice_and_its_id_tells(
     assert found.count() > once
     newest = max(tables[0]["ts"].to_pylist())
     assert complete(found.dropDuplicates(["id"]), newest) == complete(want, newest)
+
+
+#: The columns of SCHEMA, as a registry of schemas has them.
+AVRO = {
+    "type": "record",
+    "name": "Row",
+    "fields": [
+        {"name": name, "type": [kind, "null"]}
+        for name, kind in {
+            "id": "long",
+            "k": "int",
+            "ts": {"type": "long", "logicalType": "timestamp-micros"},
+            "v": "long",
+            "x": "double",
+        }.items()
+    ],
+}
+
+
+def test_values_may_be_avro(
+    session: Session, spark: SparkSession, topics: Topics, tables: Tables, tmp_path: Path
+) -> None:
+    from pyspark.sql.avro.functions import from_avro, to_avro
+
+    if not has_jars("avro"):
+        spark_settings("avro")  # skips, with the reason
+
+    def decoded(messages: DataFrame, _: str) -> DataFrame:
+        return messages.select(from_avro("value", json.dumps(AVRO)).alias("row")).select("row.*")
+
+    for letter, table in zip("ab", tables, strict=True):
+        topics.create(f"avro-{letter}", 2)
+        rows = spark.createDataFrame(table, SCHEMA).coalesce(1)
+        values = rows.select(
+            to_avro(struct("*"), json.dumps(AVRO)).alias("value"), (rows.id % 2).cast("int").alias("partition")
+        )
+        topics.send_values(f"avro-{letter}", values)
+    topics.create("out-avro")
+    streams(topics, "avro", decoded)
+    into_topic(session.sql(STATEMENTS["window"]), topics, "out-avro", tmp_path)
+    newest = max(tables[0]["ts"].to_pylist())
+    batches(topics, "avro", decoded)
+    over_avro = complete(session.sql(STATEMENTS["window"]), newest)
+    batches(topics)
+    want = session.sql(STATEMENTS["window"])
+    found = complete(parsed(topics.messages("out-avro"), want.schema.toDDL()), newest)
+    assert found == over_avro == complete(want, newest)
+    assert len(found) >= COUNT
