@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 #: Plan statistics from here on mean "unknown": Spark's default size is about 2^63 bytes, of which a projection keeps
-#: the part that its columns have (of a topic of Kafka a twentieth, for example).
+#: the part that its columns have (measured: two columns of five in the messages of a topic of Kafka keep 1 / 12.6).
 _UNKNOWN_BYTES = 1 << 50
 
 #: Spark's list of the files of a table, and that of the partitions in its catalog.
