@@ -25,7 +25,7 @@ class Run:
 
     `peak_python` is the highest sum over all Python processes, `peak_process` the largest single one,
     `peak_jvm` the highest sum over Java processes. `details` are what the contestant measured besides, `series` what it
-    measured of each step of the run.
+    measured of each step of the run, `plan` the text of what it ran, or empty.
     """
 
     seconds: float
@@ -34,6 +34,7 @@ class Run:
     peak_jvm: int
     details: Mapping[str, float] = field(default_factory=dict)
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    plan: str = ""
 
 
 @dataclass

@@ -140,7 +140,8 @@ def _attempt(
                 measured = None
             seconds = time.perf_counter() - start if measured is None else measured
         details, series = dict(contestant.details()), dict(contestant.series())
-        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm, details, series)
+        plan = contestant.plan()
+        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm, details, series, plan)
         if measurement.status == "stopped":
             answers.pop(contestant.name, None)
             return run

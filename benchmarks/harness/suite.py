@@ -98,6 +98,11 @@ class Contestant:
         """A figure of each step of the last run, by the names of the figures. They are only in the JSON file."""
         return {}
 
+    def plan(self) -> str:
+        """The plan of the last run as text: two runs with one text did the same work. It is only in the JSON file, and
+        empty if there is none to tell."""
+        return ""
+
     def interrupt(self) -> None:
         """Make a run in another thread end with an error soon; otherwise it goes on to its end."""
 
@@ -165,6 +170,9 @@ class EitherContestant(Contestant):
 
     def series(self) -> Mapping[str, Sequence[float]]:
         return {} if self._prepared is None else self._prepared.series()
+
+    def plan(self) -> str:
+        return "" if self._prepared is None else self._prepared.plan()
 
     def interrupt(self) -> None:
         """Interrupt both; the one that is not running has nothing to end."""

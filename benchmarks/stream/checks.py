@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from benchmarks.harness.checks import at_most, cases
-from benchmarks.harness.results import CaseResult, Report
+from benchmarks.harness.results import CaseResult, Measurement, Report
 from benchmarks.harness.suite import Check
 
 #: How many seconds later than an empty stateful micro-batch 95 % of ours of 50,000 rows may end.
@@ -104,16 +104,35 @@ def joins_beat_chains(report: Report) -> Iterator[Check]:
 def choices_are_right(report: Report) -> Iterator[Check]:
     """Without a hint nearly as many rows a second as the better of the operator and Spark's chains, in each case.
 
-    A chain that was stopped has no rate here: while its state is being filled, it reads faster than with all of it.
+    Where the operator is chosen, all runs of both have one plan: they differ by what else the machine did. So their
+    runs count together, and are compared with the chains. A chain that was stopped has no rate here: while its state is
+    being filled, it reads faster than with all of it.
     """
     for result in cases(report, set="umjoin"):
         rates = {name: rate for name in (OPERATOR, *CHAINS) if (rate := _ended_rate(result, name)) is not None}
         ours = _detail(result, report.ours, "rows/s")
-        if ours is not None and OPERATOR in rates:
-            best = max(rates, key=rates.__getitem__)
-            name = f"without a hint at least {CHOSEN_RATE}x the better of operator and chain, {result.case.name}"
-            words = f"{ours / rates[best]:.2f}x ({ours:,.0f} against {rates[best]:,.0f} of {best})"
-            yield Check(name, ours >= CHOSEN_RATE * rates[best], words)
+        if ours is None or OPERATOR not in rates:
+            continue
+        name = f"without a hint at least {CHOSEN_RATE}x the better of operator and chain, {result.case.name}"
+        note = ""
+        if (both := _of_one_plan(result, report.ours, OPERATOR)) is not None:
+            operator, ours = rates.pop(OPERATOR), both.details["rows/s"]
+            apart = _detail(result, report.ours, "rows/s") or 0.0
+            note = f"the operator is chosen; the runs without the hint alone {apart / operator:.2f}x those with it"
+        best = max(rates, key=rates.__getitem__, default=None)
+        words = [f"{ours / rates[best]:.2f}x ({ours:,.0f} against {rates[best]:,.0f} of {best})"] if best else []
+        is_met = best is None or ours >= CHOSEN_RATE * rates[best]
+        yield Check(name, is_met, "; ".join([*words, note] if note else words))
+
+
+def _of_one_plan(result: CaseResult, *contestants: str) -> Measurement | None:
+    """The runs of some contestants as those of one, if all have one plan and none was stopped; else None."""
+    items = [item for name in contestants if (item := result.measurement(name)) is not None]
+    plans = {run.plan for item in items for run in (item.warmup, *item.runs) if run is not None}
+    runs = [run for item in items for run in item.runs or (item.warmup,) if run is not None]
+    if plans == {""} or len(plans) != 1 or any(item.status not in ("ok", "capped") for item in items):
+        return None
+    return Measurement(" and ".join(contestants), runs=runs)
 
 
 def _ended_rate(result: CaseResult, name: str) -> float | None:

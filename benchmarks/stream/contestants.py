@@ -50,6 +50,8 @@ JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 NEWEST_FORMAT = "4" if spark_version() >= (4, 2) else "3"
 
 ANSWERS = "answers"
+#: The hint that asks for one operator for all joins.
+UMJOIN = "UMJOIN"
 
 
 @dataclass
@@ -184,12 +186,16 @@ class SparkStream(Contestant):
         return names
 
 
+@dataclass
 class OursStream(SparkStream):
     """`Session.sql`."""
 
+    _sql: str = ""
+
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """The statement over the streams as temporary views."""
-        return self.engines.session().sql(self.statement(case).format(**self._views(case, streams)))
+        self._sql = self.statement(case).format(**self._views(case, streams))
+        return self.engines.session().sql(self._sql)
 
     def statement(self, case: StreamCase) -> str:
         """What it runs; {name} stands for the stream of that name."""
@@ -204,6 +210,11 @@ class OursStream(SparkStream):
             return {}
         seconds = float(np.median([own["operator_ms"] for own in found])) / 1_000
         return {"state rows": float(max(own["state_rows"] for own in found)), "operator s": seconds}
+
+    def plan(self) -> str:
+        """What EXPLAIN says, but for the reasons and the hints, which no run depends on."""
+        (text,) = self.engines.session().sql(f"EXPLAIN {self._sql}").first() or ("",)
+        return "\n".join(line.replace(f" [{UMJOIN}]", "") for line in str(text).splitlines() if "(why:" not in line)
 
 
 class HashedStream(OursStream):
@@ -240,7 +251,7 @@ class OperatorStream(OursStream):
 
     def statement(self, case: StreamCase) -> str:
         """With the hint."""
-        return case.query.ours.replace("SELECT", "SELECT /*+ UMJOIN */", 1)
+        return case.query.ours.replace("SELECT", f"SELECT /*+ {UMJOIN} */", 1)
 
 
 class FloorStream(SparkStream):

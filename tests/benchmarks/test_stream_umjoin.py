@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks import CaseResult, Report
+from benchmarks import CaseResult, Report, Run
 from benchmarks.harness.engines import Engines
 from benchmarks.harness.results import Status
 from benchmarks.stream.cases import make_cases
@@ -77,6 +77,9 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> No
             assert item.warmup is not None
             assert item.details["batch no."] == len(item.warmup.series["batch seconds"]) >= 3
             assert item.details["checkpoint MiB"] > 0
+        plans = {run.plan for m in result.measurements for run in (m.warmup, *m.runs) if run and run.plan}
+        (plan,) = plans  # of both of ours
+        assert "UMJoinStreamExec" in plan
     again = Report.from_json(json.loads(json.dumps(report.to_json())))
     assert again.cases[0].measurements[0].warmup == report.cases[0].measurements[0].warmup
     assert spark.range(3).count() == 3
@@ -111,6 +114,39 @@ def test_the_choice_is_compared_with_both_that_it_has() -> None:
     rates = {"ours": 96.0, "ours-operator": 40.0, "spark-chain": 100.0}
     case = _result("shared", 1_000, {name: {"rows/s": rate} for name, rate in rates.items()}, 50_000)
     assert (name, True, "0.96x (96 against 100 of spark-chain)") in outcome(CHECKS, [case])
+
+
+def _runs_of(case: CaseResult, plans: dict[str, str], rates: dict[str, list[float]]) -> CaseResult:
+    """The same case with these plans, and a run for each rate."""
+    for item in case.measurements:
+        plan = plans.get(item.contestant, "")
+        item.runs = [Run(1.0, 0, 0, 0, {"rows/s": rate}, plan=plan) for rate in rates[item.contestant]]
+    return case
+
+
+def test_runs_of_one_plan_count_together() -> None:
+    """Else the check would compare what the machine did meanwhile; another plan, or a chain that is faster, fails."""
+    name = "without a hint at least 0.95x the better of operator and chain, shared"
+    rates = {"ours": [80.0, 90.0, 100.0], "ours-operator": [100.0, 110.0, 104.0], "spark-chain": [50.0]}
+    plans = {"ours": "operator", "ours-operator": "operator"}
+    words = "the operator is chosen; the runs without the hint alone 0.87x those with it"
+    empty: dict[str, dict[str, float]] = {each: {} for each in rates}
+
+    def found(chain: float = 50.0, **other: str) -> list[tuple[str, bool, str]]:
+        case = _result("shared", 1_000, empty, 50_000)
+        changed = plans | {each.replace("_", "-"): plan for each, plan in other.items()}
+        return outcome(CHECKS, [_runs_of(case, changed, rates | {"spark-chain": [chain]})])
+
+    assert (name, True, f"2.00x (100 against 50 of spark-chain); {words}") in found()
+    assert (name, True, f"0.95x (100 against 105 of spark-chain); {words}") in found(105.0)
+    assert (name, False, f"0.93x (100 against 108 of spark-chain); {words}") in found(108.0)
+    assert (name, False, "0.87x (90 against 104 of ours-operator)") in found(ours="chain")
+    assert (name, False, "0.87x (90 against 104 of ours-operator)") in found(ours="", ours_operator="")
+    case = _runs_of(_result("shared", 1_000, empty, 50_000, spark_chain="stopped"), plans, rates)
+    assert (name, True, words) in outcome(CHECKS, [case])
+    case = _runs_of(_result("shared", 1_000, empty, 50_000), plans, rates)
+    case.measurements[0].runs[1] = replace(case.measurements[0].runs[1], plan="once another")
+    assert (name, False, "0.87x (90 against 104 of ours-operator)") in outcome(CHECKS, [case])
 
 
 def test_a_chain_that_was_stopped_is_not_compared_with_the_choice() -> None:
