@@ -107,13 +107,14 @@ class Deployment:
                 check_deploy_options(sql, statement.query)
             options = AnalyzerOptions(compat, plain_windows=True, deploys=True)
             #: The optimized plan.
-            self.plan = plan = RuleExecutor(BATCHES).optimize(analyze(statement, catalog, options)).final
+            analyzed = analyze(statement, catalog, options)
+            self.plan = plan = RuleExecutor(BATCHES).optimize(analyzed).final
             first = _first_scan(plan)
             self.spec: ServingSpec = serving_spec(plan, _table_name(plan, request or first), settings)
         except SqlExtError as error:
             raise error.with_sql(statement.sql) from None
-        #: The columns of the tables with their Spark types.
-        self.tables = {table: _columns(catalog, table) for table in self.spec.tables}
+        #: The columns of the tables with their Spark types, also of those that the text names and no answer needs.
+        self.tables = {scan.table: _columns(catalog, scan.table) for scan in analyzed.collect(Scan)}
         self.schemas = {table: _schema(columns) for table, columns in self.tables.items()}
         self._stores = [KeptRows(item.kept) for item in self.spec.inputs]
         self._newest: dict[int, int] = {}
@@ -193,7 +194,7 @@ class Deployment:
         """Store the rows of Parquet files (a file or a folder, read without Spark), of a DataFrame, or of `push`, in
         their order. Returns how many they are. Raises as `push`."""
         name = self.known_table(table)
-        columns = self.spec.tables[name].names
+        columns = self._read_of(name)
         if isinstance(source, str | Path):
             batches = parquet_rows(source, columns)
         elif is_frame(source):
@@ -239,7 +240,7 @@ class Deployment:
         Raises AnalysisError for a table that the statement does not read, ConfigurationError for a wrong `url`.
         """
         name = self.known_table(table or self.request)
-        columns = self.spec.tables[name].names
+        columns = self._read_of(name)
         if url is None:
             return Sink(name, columns, query, partial(self._push_once, name), whole)
         return Sink(name, columns, query, Server(url, name, token, timeout), parts)
@@ -356,15 +357,19 @@ class Deployment:
             return sum(store.nbytes for store in self._stores)
 
     def known_table(self, table: str) -> str:
-        """The name in `tables` of a table, ignoring case. Raises AnalysisError if the statement does not read it."""
-        known = {name.lower(): name for name in self.spec.tables}
+        """The name in `tables` of a table, ignoring case. Raises AnalysisError if the statement does not name it."""
+        known = {name.lower(): name for name in self.tables}
         if table.lower() not in known:
             raise AnalysisError(
                 f"the deployment '{self.name}' reads no table '{table}'",
                 condition="unknown-table",
-                help=f"it reads {', '.join(sorted(self.spec.tables))}",
+                help=f"it reads {', '.join(sorted(self.tables))}",
             )
         return known[table.lower()]
+
+    def _read_of(self, name: str) -> list[str]:
+        """The columns that are read of a table; where no answer needs any, all of them, to count the rows."""
+        return list(self.spec.tables.get(name, self.schemas[name]).names)
 
     def _forget(self, place: int, item: InputSpec, rows: pa.RecordBatch, clock: int) -> None:
         """Let rows go that no answer needs any longer. Rows that are to come let none go."""

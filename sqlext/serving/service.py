@@ -167,7 +167,8 @@ class Service:
             readers = [
                 (deployment, name)
                 for deployment, name in table.readers
-                if deployment.name not in begun or name not in begun[deployment.name].tables
+                if name in deployment.spec.tables
+                and (deployment.name not in begun or name not in begun[deployment.name].tables)
             ]
             paths, start = files(table.name) if readers else (), time.monotonic()
             rows = 0

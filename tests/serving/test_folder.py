@@ -12,7 +12,11 @@ from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog import DictCatalog
 from sqlext.serving.deployment import Deployment
-from tests.serving.servers import SPENT, TABLES, spent
+from sqlext.serving.division import division
+from sqlext.serving.journal import Journal
+from sqlext.serving.service import Service
+from sqlext.serving.workers import Divided
+from tests.serving.servers import SPENT, TABLES, served, spent
 
 
 def test_a_deployment_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -39,6 +43,37 @@ def test_all_types_of_columns_come_back(tmp_path: Path) -> None:
     before = Deployment(sql, DictCatalog({"t": columns, "u": columns}), settings=settings)
     before.save(tmp_path)
     assert Deployment.open(tmp_path).tables == before.tables == {"t": columns, "u": columns}
+
+
+UNREAD = """SELECT v.user_id, sum(v.price) OVER w AS spent
+FROM views v LAST JOIN items i ORDER BY i.ts ON v.user_id = i.user_id
+WINDOW w AS (PARTITION BY v.user_id ORDER BY v.ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_table_that_the_text_names_and_no_answer_needs(tmp_path: Path, workers: int) -> None:
+    """The text is analyzed again where the folder is opened, so the table is known there; its rows go nowhere."""
+    settings = ServingSettings(ansi=True, time_zone="UTC")
+    catalog = DictCatalog({"views": TABLES["views"], "items": TABLES["views"]})
+    Deployment(UNREAD, catalog, settings=settings, name="spent").save(tmp_path / "d")
+    deployment = Deployment.open(tmp_path / "d")
+    assert list(deployment.spec.tables) == ["views"]
+    assert sorted(deployment.tables) == ["items", "views"]
+    row = {"user_id": 1, "ts": "2026-01-01T00:00:00Z", "item": "x", "price": 5}
+    assert deployment.push("ITEMS", [{"user_id": 1, "item": "x"}]) == 1
+    assert deployment.kept_rows == 0
+    if workers > 1:
+        divided = division(deployment.spec)
+        assert divided is not None
+        deployment = Divided(deployment.saved, divided, workers)
+    with served(service=Service([deployment], Journal(tmp_path / "journal"))) as client:
+        assert client.push([row], "items").json == {"stored": 1}
+        assert client.push([row], "views").json == {"stored": 1}
+        assert client.push([row], "orders").error["condition"] == "unknown-table"
+        answer = client.ask(row).json
+        assert answer["output"]["spent"] == "10.00"
+    with served(Deployment.open(tmp_path / "d"), journal=tmp_path / "journal") as client:
+        assert client.ask(row).json == answer
 
 
 def test_the_fingerprint_is_of_all_that_answers_depend_on() -> None:
