@@ -9,15 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sqlext.cli.serve import _SWITCH, _files_of, _listening
+from sqlext.cli.serve import _files_of, _listening, answer_requests
 from sqlext.serving.deployment import Deployment
 from sqlext.serving.gate import ServerOptions
 from sqlext.serving.journal import Journal
-from sqlext.serving.server import application
 from sqlext.serving.service import Service
 
 
@@ -40,12 +38,11 @@ def main() -> None:
     log = None if journal == "-" else Journal(Path(journal))
     files = _files_of(Path(data)) if any(Path(data).iterdir()) else None
     service = Service([Deployment.open(folder) for folder in folders], log, files)
-    app = with_echo(application(service, ServerOptions(max_body=16 << 20)))
-    sys.setswitchinterval(_SWITCH)
-    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=300)
     with _listening("127.0.0.1", int(port)) as listening:
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
-        uvicorn.Server(config).run(sockets=[listening])
+        answer_requests(service, ServerOptions(max_body=16 << 20), listening, grace=30, around=with_echo)
+    if service.failure is not None:
+        raise service.failure
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from sqlext.serving.service import Service
 from sqlext.serving.workers import Divided
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from sqlext.serving.gate import ServerOptions
     from sqlext.serving.warm import WarmStart
 
@@ -87,8 +89,7 @@ def run_serve(
             _LOG.info("without --journal, rows that are pushed are gone when the server ends")
         if not options.tokens and not name.startswith(_LOOPBACK):
             _LOG.info("whoever reaches %s may push rows and ask: --token-file sets a token", name)
-        sys.setswitchinterval(_SWITCH)
-        _serve(service, options, listening, grace)
+        answer_requests(service, options, listening, grace)
     if service.failure is not None:
         raise service.failure
 
@@ -148,11 +149,19 @@ def _tell(name: str, location: str, begun: WarmStart, seconds: float) -> None:
         _LOG.info("%s: no query keeps rows of %s: load or push them", name, ", ".join(begun.missing))
 
 
-def _serve(service: Service, options: ServerOptions, listening: socket.socket, grace: int) -> None:
-    """Answer until a signal comes, or the rows cannot be loaded."""
+def answer_requests(
+    service: Service,
+    options: ServerOptions,
+    listening: socket.socket,
+    grace: int,
+    around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+) -> None:
+    """Answer until a signal comes, or the rows cannot be loaded. `around` puts something before the application."""
     import uvicorn
 
     from sqlext.serving.server import application
+
+    sys.setswitchinterval(_SWITCH)
 
     def when_loaded() -> None:
         if service.failure is not None:
@@ -164,7 +173,7 @@ def _serve(service: Service, options: ServerOptions, listening: socket.socket, g
             _LOG.info("ready: %s", ", ".join(service.deployments))
 
     config = uvicorn.Config(
-        application(service, options, when_loaded),
+        around(application(service, options, when_loaded)),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -16,6 +16,7 @@ from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.serving.steps import InputSpec, ServingSpec
 from sqlext_operators.serving.store import KeptRows, KeptState
+from sqlext_operators.serving.together import Requests, answered_together
 from sqlext_planner.batches import BATCHES
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import AnalysisError, DataError, SqlExtError, UnsupportedError
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from sqlext.serving.warm import WarmStart
 
+#: At most so many request rows are answered in one go: with more of them hardly anything is gained.
+TOGETHER = 32
 #: Rows of one push of `load`.
 _LOADED_ROWS = 1_000_000
 #: How often `explain` answers a row.
@@ -263,9 +266,20 @@ class Deployment:
         return [answer.row for answer in self.answers(to_batch(rows, self.schemas[self.request], self.request))]
 
     def answers(self, batch: pa.RecordBatch) -> list[Answer]:
-        """The results for rows of the request table."""
+        """The results for rows of the request table, each as if it came alone. Raises for whichever row."""
         with self._lock:
-            return [self._answer(batch.slice(place, 1)) for place in range(batch.num_rows)]
+            if batch.num_rows == 1:
+                return [self._answer(batch)]
+            parts = (batch.slice(start, TOGETHER) for start in range(0, batch.num_rows, TOGETHER))
+            return [answer for part in parts for answer in self._answered(part)]
+
+    def _answered(self, rows: pa.RecordBatch) -> list[Answer]:
+        requests = Requests(self.spec, rows, self._stores)
+        results = answered_together(self.spec.steps, requests)
+        return [
+            Answer(results.slice(place, 1), self.spec.names, is_partial)
+            for place, is_partial in enumerate(requests.missed)
+        ]
 
     def _answer(self, row: pa.RecordBatch) -> Answer:
         for store in self._stores:

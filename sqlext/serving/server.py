@@ -36,7 +36,7 @@ from sqlext.serving.deployment import Answer, Deployment
 from sqlext.serving.gate import Gate, ServerOptions, failed, json_response, no_such_address, refused
 from sqlext.serving.meters import Meters
 from sqlext.serving.openapi import document, page
-from sqlext.serving.service import ServedTable, Service, Stored
+from sqlext.serving.service import ROWS_AT_ONCE, ServedTable, Service, Stored
 from sqlext.serving.values import to_batch, zone_of
 
 _LOG = logging.getLogger("sqlext.serving")
@@ -44,8 +44,6 @@ _T = TypeVar("_T")
 
 #: Seconds that a body may take.
 _BODY_SECONDS = 30
-#: Rows that are answered without letting another request come between.
-_ROWS_AT_ONCE = 16
 
 
 def application(service: Service, options: ServerOptions, when_loaded: Callable[[], None] = lambda: None) -> ASGIApp:
@@ -136,21 +134,14 @@ class _Server:
         """What is shown of the results for the rows that `read` makes of the body: few rows in one go, between many
         other requests come."""
 
-        def few() -> pa.RecordBatch | tuple[list[Answer], Response]:
-            rows = read()
-            if rows.num_rows > _ROWS_AT_ONCE or not self.service.has_rows_of(deployment):
-                return rows
-            answers = deployment.answers(rows)
-            return answers, shown(answers)
-
         answers: list[Answer] = []
         response: Response
-        begun = await self.compute(few)
+        begun = await self.waited(partial(self.service.answered, deployment, read, shown))
         if isinstance(begun, tuple):
             answers, response = begun
         else:
-            for start in range(0, begun.num_rows, _ROWS_AT_ONCE):
-                part = begun.slice(start, _ROWS_AT_ONCE)
+            for start in range(0, begun.num_rows, ROWS_AT_ONCE):
+                part = begun.slice(start, ROWS_AT_ONCE)
                 results: list[Answer] = await self.waited(partial(self.service.asked, deployment, part))
                 answers += results
             response = await self.compute(lambda: shown(answers))

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 from sqlext_operators.serving.store import KeptState
-from sqlext_planner.errors import ConfigurationError, InternalError, SqlExtError
-from sqlext_planner.spark.workers import task_error
+from sqlext_planner.errors import ConfigurationError, InternalError
 
 from sqlext.serving.bodies import RequestError
 from sqlext.serving.deployment import Answer, Deployment, PreparedRows
@@ -27,6 +26,7 @@ from sqlext.serving.folder import checked_name
 from sqlext.serving.journal import Journal, Push, SnapshotHead
 from sqlext.serving.sink import MOST_KEYS
 from sqlext.serving.values import to_batch, zone_of
+from sqlext.serving.waiting import WaitingRequests, with_known_errors
 from sqlext.serving.workers import Divided
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("sqlext.serving")
 _T = TypeVar("_T")
+#: Rows of one request that are answered in one go; between more of them other requests come.
+ROWS_AT_ONCE = 16
 #: Bytes of pushes that are written together.
 _GROUP_BYTES = 16 << 20
 
@@ -93,6 +95,8 @@ class Service:
         allow_gaps: bool = False,
     ) -> None:
         self.deployments = {checked_name(one.name): one for one in deployments}
+        at_once = {name: ROWS_AT_ONCE if self.has_rows_of(one) else -1 for name, one in self.deployments.items()}
+        self._waiting = {name: WaitingRequests(one, at_once[name]) for name, one in self.deployments.items()}
         self.fingerprints = {name: one.saved.fingerprint for name, one in self.deployments.items()}
         self.tables = _tables(deployments)
         if len(self.deployments) < len(deployments):
@@ -223,19 +227,7 @@ class Service:
 
     def computed(self, work: Callable[[], _T]) -> Future[_T]:
         """Do this in the thread that computes. What tasks report to users are errors of ours."""
-
-        def with_known_errors() -> _T:
-            try:
-                return work()
-            except SqlExtError:
-                raise
-            except Exception as error:
-                known = task_error(error)
-                if known is None:
-                    raise
-                raise known from None
-
-        return self._compute.submit(with_known_errors)
+        return self._compute.submit(with_known_errors, work)
 
     def deployment(self, name: str) -> Deployment:
         """A deployment by its name. Raises RequestError."""
@@ -252,6 +244,15 @@ class Service:
             help = f"tables here: {', '.join(sorted(table.name for table in self.tables.values()))}"
             raise RequestError(f"no deployment reads a table '{name[:100]}'", condition="unknown-table", help=help)
         return found
+
+    def answered(
+        self, deployment: Deployment, read: Callable[[], pa.RecordBatch], shown: Callable[[list[Answer]], _T]
+    ) -> Future[tuple[list[Answer], _T] | pa.RecordBatch]:
+        """The results for the few rows that `read` makes of a request, with what is shown of them, in time; the rows
+        themselves where they are many, or where other processes have the rows that they need."""
+        future = self._waiting[deployment.name].add(read, shown)
+        self._compute.submit(self._waiting[deployment.name].answer)
+        return future
 
     def has_rows_of(self, deployment: Deployment) -> bool:
         """Whether this process answers for a deployment."""

@@ -165,6 +165,7 @@ def test_an_answer_is_the_row_of_batch(spark: SparkSession, title: str) -> None:
     answers = {row["id"]: deployment.answer(row) for row in requests}
     wanted = batch(spark, STATEMENTS[title], {**data, "sv_views": [*data["sv_views"], *requests]})
     assert answers == wanted
+    assert deployment.answer_many(requests) == list(answers.values())
 
 
 def test_times_of_arrow_without_a_zone_are_of_the_deployment(tmp_path: Path) -> None:
@@ -192,6 +193,9 @@ def test_an_answer_says_whether_rows_that_it_needed_are_gone() -> None:
         deployment.push("sv_orders", [{"k": 1, "ts": START + timedelta(minutes=minutes)}])
         deployment.push("sv_names", [{"k": 1, "seen": START + timedelta(minutes=minutes)}])
     assert [asked(minutes) for minutes in (100, 188, 189, 250)] == [True, True, False, False]
+    rows = [{"id": 1, "k": 1, "ts": START + timedelta(minutes=minutes)} for minutes in (250, 100, 189, 188)]
+    together = deployment.answers(to_batch(rows, deployment.schemas["sv_views"], "sv_views"))
+    assert [answer.is_partial for answer in together] == [False, True, False, True]
     assert deployment.kept_rows < 400
 
 

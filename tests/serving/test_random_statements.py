@@ -136,6 +136,8 @@ def test_a_random_statement_is_answered_as_batch(spark: SparkSession, first: int
             if name in deployment.spec.tables:
                 deployment.push(name, rows)
         answers = {row["id"]: deployment.answer(row) for row in requests}
+        together = deployment.answer_many(requests)
+        assert list(map(repr, together)) == [repr(answers[row["id"]]) for row in requests], (seed, sql)
         wanted = batch(spark, sql, {**data, "sv_views": [*data["sv_views"], *requests]})
         assert answers.keys() == wanted.keys()
         for number, row in answers.items():

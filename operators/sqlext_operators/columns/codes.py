@@ -121,9 +121,11 @@ NULL_ORDER = np.iinfo(np.int64).min
 def order_values(column: pa.Array) -> npt.NDArray[np.int64]:
     """int64[n] of an order column: integers as they are, timestamps in µs, dates in days, NULL as NULL_ORDER."""
     if pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
+        column = column.view(pa.int32())
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        if column.type.unit != "us":
+            column = column.cast(pa.timestamp("us", column.type.tz))
+        column = column.view(pa.int64())
     elif column.type != pa.int64():
         column = column.cast(pa.int64())
     if column.null_count:

@@ -126,8 +126,8 @@ def _quotient_of_logs(base: float, value: float) -> float:
 def _positive(values: Values, arguments: Sequence[pa.Array]) -> Values:
     array = values.array
     for argument in arguments:
-        below = pc.fill_null(pc.less_equal(argument, 0.0), False).to_numpy(zero_copy_only=False)
-        array = null_where(array, below)
+        below = fixed_width(argument) <= 0
+        array = null_where(array, below) if below.any() else array
     return Values(array, values.failures)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 
 import numpy as np
@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
+from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.expressions.evaluation import evaluate_all, true_rows
 from sqlext_operators.expressions.nodes import TaskColumn, TaskExpression
 from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.last_join.operator import LastJoinProcessor
 from sqlext_operators.last_join.spec import LastJoinSpec
-from sqlext_operators.sequences.sequence import Piece
-from sqlext_operators.serving.long_windows import FARTHEST, LongWindows, Stores, piece_of, processed
+from sqlext_operators.serving.long_windows import FARTHEST, LongWindows, Part, Stores, piece_of, processed
 from sqlext_operators.serving.store import CONDENSED_FROM, EVERY, AskedRows, KeptRows, KeptSpec, Span
 from sqlext_operators.window.reach import WindowReach, reach_of, window_reach
 from sqlext_operators.window.spec import WindowUnionSpec
@@ -273,26 +273,30 @@ class WindowStep:
         results: dict[str, pa.Array] = {}
         spec: WindowUnionSpec | None = self.window
         reach = self.request_reach
-        if self.long.calls and time != NULL_ORDER and self._has_many(key, stores):
+        if self.long.calls and time != NULL_ORDER and self.has_many(key, stores):
             spec, reach = self.long.rest, self._rest_reach
             for calls in self.long.calls:
                 results.update(calls.results(asked, key, time, stores))
         if spec is not None:
-            piece = self._piece(reach, asked, key, time, stores)
+            piece = piece_of(self.parts(reach, asked, key, time, stores), self.types)
             results.update(processed(self.__dict__, f"_of {len(results)}", spec, piece))
+        return self.beside(batch, results)
+
+    def beside(self, batch: pa.RecordBatch, results: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """The rows with the windows' results, by their names."""
         names = [call.output for window in self.window.windows for call in window.calls]
         columns = [results[name] for name in names]
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *names])
 
-    def _has_many(self, key: pa.RecordBatch, stores: Stores) -> bool:
+    def has_many(self, key: pa.RecordBatch, stores: Stores) -> bool:
         """Whether a key has so many rows that condensing them may save time."""
         inputs = [*self.unions, *(() if self.own is None else (self.own,))]
         return any(stores[place].count(key) >= CONDENSED_FROM for place in inputs)
 
-    def _piece(
+    def parts(
         self, reach: RequestReach, asked: pa.RecordBatch, key: pa.RecordBatch, time: int, stores: Stores
-    ) -> Piece:
-        """The rows of the key that the request row reaches, and this row, in sequence order."""
+    ) -> list[Part]:
+        """The rows of the key that the request row reaches, the newest of equal times last, and this row."""
         span, order = self._span(reach, time), self.window.order
         parts = [(number, stores[source].find(key, span)) for number, source in enumerate(self.unions, 1)]
         parts.reverse()  # the first listed union source is the newest of equal times
@@ -303,11 +307,10 @@ class WindowStep:
             parts.append((COPIED, computed(self.wire, rows) if self.before else rows))
         parts = [(source, rows) for source, rows in parts if rows.num_rows]
         parts.append((0, asked))
-        timed = [
+        return [
             (source, np.zeros(rows.num_rows, np.int64) if order is None else order_with_nulls(rows.column(order)), rows)
             for source, rows in parts
         ]
-        return piece_of(timed, self.types)
 
     def _span(self, reach: RequestReach, time: int) -> Span:
         if self.window.order is None:
@@ -327,14 +330,17 @@ class BranchStep:
 
     def run(self, batch: pa.RecordBatch, request: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """The one row with the columns. Raises as the steps."""
-        results = answered(self.steps, request, stores).select(list(self.columns))
+        return self.beside(batch, answered(self.steps, request, stores), request)
+
+    def beside(self, batch: pa.RecordBatch, results: pa.RecordBatch, request: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with what the steps have made of their request rows."""
+        columns = [results.column(name) for name in self.columns]
         if any(request.column(key).null_count for key in self.keys):
-            results = pa.RecordBatch.from_arrays(
-                [pa.nulls(1, item.type) for item in results.schema], schema=results.schema
-            )
-        return pa.RecordBatch.from_arrays(
-            [*batch.columns, *results.columns], names=[*batch.schema.names, *results.schema.names]
-        )
+            masks = (valid_mask(request.column(key)) for key in self.keys)
+            known = np.logical_and.reduce([mask for mask in masks if mask is not None])
+            places = pa.array(np.arange(len(known)), mask=~known)
+            columns = [column.take(places) for column in columns]
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *self.columns])
 
 
 Step = ProjectStep | LastJoinStep | WindowStep | BranchStep
@@ -366,11 +372,11 @@ class ServingSpec:
 
     def answer(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> pa.RecordBatch:
         """The result of one row. Raises as the steps."""
-        return answered(self.steps, row, self._asked(row, kept))
+        return answered(self.steps, row, self.asked(row, kept))
 
     def step_seconds(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> list[float]:
         """The time of each step for one row. Raises as the steps."""
-        asked, stores = row, self._asked(row, kept)
+        asked, stores = row, self.asked(row, kept)
         seconds = []
         for step in self.steps:
             begun = perf_counter()
@@ -378,7 +384,7 @@ class ServingSpec:
             seconds.append(perf_counter() - begun)
         return seconds
 
-    def _asked(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> Stores:
+    def asked(self, row: pa.RecordBatch, kept: Sequence[KeptRows]) -> Stores:
         """The rows of the inputs as a request row sees them."""
         pairs = zip(self.inputs, kept, strict=True)
-        return [AskedRows(one, item.rows(row)) if item.table == self.request else one for item, one in pairs]
+        return [AskedRows(one, partial(item.rows, row)) if item.table == self.request else one for item, one in pairs]

@@ -7,9 +7,10 @@ row is copied a few times, a key's rows are slices of a few runs, and a merge to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_with_nulls
 from sqlext_operators.columns.keys import row_hashes
+from sqlext_operators.expressions.values import plain_values
 from sqlext_operators.serving.condensed import LEAF, CondensedSlice, Recipe
 
 Hashes = npt.NDArray[np.uint64]
@@ -183,11 +185,17 @@ class KeptRows:
         return [part for part in shard.parts(number) if part.rows.num_rows]
 
     def _has_key(self, part: _Part, key: pa.RecordBatch) -> bool:
-        """Whether all rows with the hash of a key are of that key."""
-        if part.is_one_key is None:
-            same = self.with_key(part.rows, part.rows.slice(0, 1))
-            part.run.uniform[part.number] = same.num_rows == part.rows.num_rows
-        return bool(part.is_one_key) and self.with_key(part.rows.slice(0, 1), key).num_rows == 1
+        """Whether all rows with the hash of a key are of that key; False where nobody knows."""
+        if part.number not in part.run.keys:
+            first = part.rows.slice(0, 1)
+            is_one = self.with_key(part.rows, first).num_rows == part.rows.num_rows
+            part.run.keys[part.number] = self._key_of(first) if is_one else None
+        known = part.run.keys[part.number]
+        return known is not None and known == self._key_of(key)
+
+    def _key_of(self, row: pa.RecordBatch) -> tuple[Any, ...]:
+        """The key of one row as Python's values; one with NaN is equal to none."""
+        return tuple(plain_values(row.column(name))[0] for name in self.spec.keys)
 
     def _times(self, rows: pa.RecordBatch) -> Int64s:
         return _times_of(self.spec, rows)
@@ -250,9 +258,15 @@ class AskedRows:
     """The rows of an input and that of a request behind them, where the input reads the request table: for batch it is
     in that table too."""
 
-    def __init__(self, stored: KeptRows, asked: pa.RecordBatch) -> None:
+    def __init__(self, stored: KeptRows, asked: Callable[[], pa.RecordBatch]) -> None:
         self.spec, self.stored = stored.spec, stored
-        self._asked, self._hashes = asked, row_hashes(asked, stored.spec.keys)
+        self._make = asked
+
+    @cached_property
+    def _asked(self) -> tuple[pa.RecordBatch, Hashes]:
+        """The row as it would be kept, and its hash; windows over stored rows alone do not need it."""
+        row = self._make()
+        return row, row_hashes(row, self.spec.keys)
 
     def find(self, key: pa.RecordBatch, span: Span = EVERY) -> pa.RecordBatch:
         """As `KeptRows.find`."""
@@ -271,9 +285,10 @@ class AskedRows:
 
     def _request_row(self, key: pa.RecordBatch) -> pa.RecordBatch:
         """The row of the request if it has the key."""
-        if not self._asked.num_rows or (self.spec.keys and self._hashes[0] != row_hashes(key, self.spec.keys)[0]):
-            return self._asked.slice(0, 0)
-        return self.stored.with_key(self._asked, key)
+        asked, hashes = self._asked
+        if not asked.num_rows or (self.spec.keys and hashes[0] != row_hashes(key, self.spec.keys)[0]):
+            return asked.slice(0, 0)
+        return self.stored.with_key(asked, key)
 
 
 def _times_of(spec: KeptSpec, batch: pa.RecordBatch) -> Int64s:
@@ -294,9 +309,9 @@ class _Run:
     times: Int64s
     #: The least time.
     least: int
-    #: By hash and recipe the condensed rows that were asked for, and by hash whether all rows are of one key.
+    #: By hash and recipe the condensed rows that were asked for, and by hash the key of all rows, None for several.
     condensed: dict[tuple[int, Recipe], CondensedSlice] = field(default_factory=dict)
-    uniform: dict[int, bool] = field(default_factory=dict)
+    keys: dict[int, tuple[Any, ...] | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: KeptSpec, hashes: Hashes, batch: pa.RecordBatch) -> _Run:
@@ -344,11 +359,6 @@ class _Part(NamedTuple):
     number: int
     rows: pa.RecordBatch
     times: Int64s
-
-    @property
-    def is_one_key(self) -> bool | None:
-        """Whether they are of one key; None: not known yet."""
-        return self.run.uniform.get(self.number)
 
     def condensed(self, recipe: Recipe) -> CondensedSlice | None:
         """The condensed rows; None where they are not much fewer."""

@@ -254,7 +254,7 @@ def _extreme(column: pa.Array, group: Int64s, groups: int, *, largest: bool) -> 
     codes = order_codes(column)
     rows = np.full(groups, -1, np.int64)
     least_rows(group, ~codes if largest else codes, _usable(column), rows)
-    return take(column, rows)
+    return column.take(pa.array(rows, mask=rows < 0))  # a copy: it is kept longer than the column
 
 
 def _distinct(column: pa.Array, group: Int64s, rest: FurtherRows) -> pa.Array:

@@ -6,7 +6,7 @@ The rules are those of docs/reference/windows.md, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,13 +37,13 @@ class Candidates:
         return len(self.order)
 
 
-@dataclass(frozen=True)
-class FromRows:
+class FromRows(NamedTuple):
     """The FROM rows whose frames are wanted: m rows in sequence order.
 
     row int64[m] places in the buffer; group, order int64[m]; before int64[m] the number of candidates that come
     before each row; after int64[m] the place of the first candidate after it (before + 1 if the row is itself
-    a candidate, else before).
+    a candidate, else before); start, end int64[m] the candidates of its group; null bool[m] rows without an order, None
+    if there are none.
     """
 
     row: Int64s
@@ -51,6 +51,19 @@ class FromRows:
     order: Int64s
     before: Int64s
     after: Int64s
+    start: Int64s
+    end: Int64s
+    null: Bools | None
+
+    @classmethod
+    def of(
+        cls, candidates: Candidates, row: Int64s, group: Int64s, order: Int64s, before: Int64s, after: Int64s
+    ) -> FromRows:
+        """The rows, with the candidates of their groups."""
+        start, end = np.empty_like(row), np.empty_like(row)
+        group_starts(candidates.group, group, start, end)
+        null = order == NULL_ORDER
+        return cls(row, group, order, before, after, start, end, null if null.any() else None)
 
 
 @dataclass(frozen=True)
@@ -116,8 +129,7 @@ class Frames:
         return int(np.argmax(self.fresh)) if self.fresh.any() else len(self)
 
 
-@dataclass(frozen=True)
-class FrameBounds:
+class FrameBounds(NamedTuple):
     """The frames of m rows, with what is known about the rows that are still to come.
 
     keep      int64[m], candidates below it are in no frame of this row or a later one of its group; in a frame
@@ -179,8 +191,7 @@ def compute_bounds(
     return FrameBounds(_assemble(frame, place, slices, fresh), keep, complete)
 
 
-@dataclass(frozen=True)
-class _RowPlaces:
+class _RowPlaces(NamedTuple):
     """Where each row is: its group's candidates [start, end), those before past_end and from future_start on."""
 
     rows: FromRows
@@ -191,8 +202,7 @@ class _RowPlaces:
     null: Bools | None
 
 
-@dataclass(frozen=True)
-class _Slices:
+class _Slices(NamedTuple):
     """[lo, hi), then the row itself if current, then [lo2, hi2) if there is one."""
 
     lo: Int64s
@@ -223,10 +233,7 @@ def _beyond(candidates: Candidates, rows: FromRows, distance: int) -> Int64s:
 
 
 def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead: bool) -> _RowPlaces:
-    start, end = np.empty_like(rows.row), np.empty_like(rows.row)
-    group_starts(candidates.group, rows.group, start, end)
-    is_null = rows.order == NULL_ORDER
-    null = is_null if is_null.any() else None
+    start, end, null = rows.start, rows.end, rows.null
     past_end, future_start = rows.before, rows.after
     if frame.exclude_current_time:
         past_end = _where(null, start, _beyond(candidates, rows, -1))

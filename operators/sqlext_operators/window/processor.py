@@ -205,22 +205,31 @@ class _WindowState:
         self._sources = np.zeros(256, np.bool_)
         self._sources[list(window.sources)] = True
         self._sources[[0, COPIED]] = not window.frame.instance_not_in_window
+        self._rows_key = ("places", self._sources.tobytes())
 
     def compute(
         self, buffer: Buffer, rows: tuple[Int64s, Int64s, Int64s], fresh: Bools, open_end: tuple[int, int] | None
     ) -> FrameBounds:
         """The frames of the FROM rows, and of one more after the buffer's end; `rows` are their places, groups and
         orders."""
-        self._place = _BufferPlaces(self._candidates(buffer.piece), len(buffer))
-        row, group, order = rows
-        is_candidate = not self.window.frame.instance_not_in_window
-        before = self._place.all_before(row)
-        after = np.minimum(before + 1, len(self._place.candidates)) if is_candidate else before
-        from_rows = FromRows(row=row, group=group, order=order, before=before, after=after)
+        self._place, from_rows = self._places(buffer, rows)
         ahead = max((evaluator.ahead for evaluator in self.evaluators), default=0)
         return window_frames.compute_bounds(
             self.window.frame, self._place.candidates, from_rows, fresh, open_end, ahead
         )
+
+    def _places(self, buffer: Buffer, rows: tuple[Int64s, Int64s, Int64s]) -> tuple[_BufferPlaces, FromRows]:
+        """The candidates in the buffer, and the FROM rows among them: the same for all windows over the same rows."""
+        made: tuple[_BufferPlaces, FromRows] | None = buffer.memo.get(self._rows_key)
+        if made is None:
+            place = _BufferPlaces(self._candidates(buffer.piece), len(buffer))
+            row, group, order = rows
+            before = place.all_before(row)
+            is_candidate = not self.window.frame.instance_not_in_window
+            after = np.minimum(before + 1, len(place.candidates)) if is_candidate else before
+            made = place, FromRows.of(place.candidates, row, group, order, before, after)
+            buffer.memo[self._rows_key] = made
+        return made
 
     def _candidates(self, piece: Piece) -> Candidates:
         chosen = self._sources[piece.source]

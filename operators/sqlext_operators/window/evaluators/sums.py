@@ -146,7 +146,7 @@ class FloatSum(QueuedStates[_SumQueue]):
     def sums(self, frames: Frames) -> Float64s:
         """float64[m], the sum over each frame."""
         with np.errstate(invalid="ignore", over="ignore"):
-            states = self.states(replace(frames, current=None))
+            states = self.states(frames if frames.current is None else replace(frames, current=None))
             if frames.current is not None:  # last, as in all versions: another order may overflow, and rounds otherwise
                 self.merge_current(states, frames, frames.current)
             total, error = states
