@@ -287,6 +287,12 @@ class Deployment:
         result = self.spec.answer(row, self._stores)
         return Answer(result, self.spec.names, any(store.missed for store in self._stores))
 
+    def settle(self) -> None:
+        """Sort the rows that were stored, so that no answer has to wait for it: after many at once."""
+        with self._lock:
+            for store in self._stores:
+                store.settle()
+
     def state(self) -> list[KeptState]:
         """What the inputs keep, for a snapshot."""
         with self._lock:

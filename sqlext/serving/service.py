@@ -156,6 +156,8 @@ class Service:
                     self._replay(push)
                 if begun:
                     self._keep_begun(self.journal)
+            for deployment in self.deployments.values():
+                deployment.settle()
             with self._lock:
                 if self.state == "stopping":
                     return

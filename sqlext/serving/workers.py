@@ -104,6 +104,11 @@ class Divided(Deployment):
             worker.send("answers", _packed(take_rows(batch, places))).add_done_callback(partial(answered, places))
         return done
 
+    def settle(self) -> None:
+        """Sort the rows that were stored."""
+        for future in [worker.send("settle") for worker in self._workers]:
+            future.result()
+
     def state(self) -> list[KeptState]:
         """What the inputs keep, for a snapshot."""
         by_worker = [future.result() for future in [worker.send("state") for worker in self._workers]]
@@ -278,6 +283,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "state": _state,
     "restore": _restore,
     "kept": _sizes,
+    "settle": Deployment.settle,
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlext_operators.serving.store import _Run
 from sqlext_planner.serving.lowering import ServingSettings
 
 from sqlext.catalog import DictCatalog
@@ -401,7 +402,7 @@ def test_a_folder_is_what_is_served(tmp_path: Path) -> None:
         assert client.ask(ROW).json["output"]["spent"] == "2.50"
 
 
-def test_a_server_begins_with_files_until_its_journal_has_them(tmp_path: Path) -> None:
+def test_a_server_begins_with_files_until_its_journal_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deployment, asked = spent(), {"user_id": 1, "ts": "2024-05-01T12:00:00", "price": 0}
     times = [datetime(2024, 5, 1, 11, minute, tzinfo=UTC) - timedelta(hours=2) for minute in range(30)]
     values = {"user_id": [1] * 30, "ts": times, "item": ["a"] * 30, "price": [Decimal(1)] * 30}
@@ -419,5 +420,9 @@ def test_a_server_begins_with_files_until_its_journal_has_them(tmp_path: Path) -
 
     assert counted(1 << 30) == 32
     assert counted(1) == 33  # a snapshot is written
+    service = Service([spent()], None, lambda table: files.get(table, []))
+    with served(service=service) as client, monkeypatch.context() as patch:
+        patch.setattr(_Run, "of", lambda *_: pytest.fail("an answer waits until rows are sorted"))
+        assert client.ask(asked).json["output"]["n"] == 31
     files.clear()
     assert counted(1 << 30) == 34

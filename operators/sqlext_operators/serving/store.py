@@ -247,6 +247,11 @@ class KeptRows:
             self._shards[self._next].forget(self.cutoff)
             self._next = (self._next + 1) % _SHARDS
 
+    def settle(self) -> None:
+        """Sort what was added, so that no later request has to wait for it."""
+        for shard in self._shards:
+            shard.settle()
+
     def every_batch(self) -> Iterator[pa.RecordBatch]:
         """All rows, by key, for a snapshot: those of a key in the order of their times and then as they came."""
         for shard in self._shards:
