@@ -17,15 +17,19 @@ import pyarrow.compute as pc
 
 from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.compact import concatenate
+from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.sequences.sequence import Piece
 from sqlext_operators.serving.condensed import Recipe
 from sqlext_operators.serving.store import AskedRows, KeptRows, Span
 from sqlext_operators.window.condense import PartialCall, SplitCall, split_call
+from sqlext_operators.window.evaluators.base import Rows
+from sqlext_operators.window.frames import Frames
+from sqlext_operators.window.functions.table import call_site
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.reach import window_reach
-from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
+from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 Stores = Sequence[KeptRows | AskedRows]
 #: Rows of a source with their times.
@@ -154,14 +158,18 @@ class LongCalls:
         spec, types = self.moved
         known: list[Part] = []
         for source, times, rows in parts:
-            valid = rows.column(category).is_valid()
-            known.append((source, times[valid.to_numpy(zero_copy_only=False)], rows.filter(valid)))
+            valid = valid_mask(rows.column(category))
+            if valid is not None:
+                times, rows = times[valid], rows.filter(pa.array(valid))
+            known.append((source, times, rows))
         every = concatenate([rows.column(category) for *_, rows in known], self.types.field(category).type)
         coded = every.dictionary_encode()
         codes = coded.indices.to_numpy().astype(np.int64)
         if not len(codes):
             return {call.name: pa.array([""]) for call in self.calls}
-        others = np.setdiff1d(np.arange(len(coded.dictionary)), codes[len(codes) - known[-1][2].num_rows :])
+        is_asked = np.zeros(len(coded.dictionary), np.bool_)
+        is_asked[codes[len(codes) - known[-1][2].num_rows :]] = True
+        others = np.flatnonzero(~is_asked)
         nothing = pa.RecordBatch.from_arrays([pa.nulls(len(others), item.type) for item in types], schema=types)
         piece = piece_of([*known, (0, np.full(len(others), time), nothing)], types, np.concatenate([codes, others]))
         found = self._finished(processed(self.processors, "all", spec, piece))
@@ -170,13 +178,13 @@ class LongCalls:
     def _text(self, call: LongCall, categories: pa.Array, values: pa.Array) -> pa.Array:
         """One text of the values by category, as `max_cate` writes it; without those that have none."""
         some = pc.greater(values, 0) if call.counts else values.is_valid()
-        rows = pa.RecordBatch.from_arrays([values, categories], names=["value", "category"]).filter(some)
-        asked = pa.RecordBatch.from_arrays([pa.nulls(1, item.type) for item in rows.schema], schema=rows.schema)
-        times = np.zeros(rows.num_rows + 1, np.int64)
-        piece = piece_of([(1, times[1:], rows), (0, times[:1], asked)], rows.schema)
-        window = Window(Frame("rows", None, 0), (1,), (Call("max_cate", ("value", "category"), "text"),))
-        spec = WindowUnionSpec((), None, (), (window,), self.spec.ansi, self.spec.time_zone)
-        return processed(self.processors, f"text of {values.type}", spec, piece)["text"]
+        pairs = values.filter(some), categories.filter(some)
+        types = tuple(array.type for array in pairs)
+        written = Call("max_cate", ("value", "category"), "text")
+        site = call_site(written, types, unbounded=False, ansi=self.spec.ansi, time_zone=self.spec.time_zone)
+        evaluator = site.function.evaluation.create(site)
+        evaluator.load(Rows(pairs, None, len(pairs[0])))
+        return evaluator.evaluate(Frames.whole(len(pairs[0])))
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,8 @@ class KeptRows:
         self.spec = spec
         self._shards = [_Shard(spec) for _ in range(_SHARDS)]
         self._next = 0
+        #: The key that was looked up last, and its hash: a request looks a key up several times.
+        self._hashed: tuple[pa.RecordBatch | None, np.uint64] = None, np.uint64(0)
         #: Rows with times below this may be gone; whether a span has asked for such.
         self.cutoff, self.missed = NULL_ORDER, False
 
@@ -180,7 +182,9 @@ class KeptRows:
             self.missed = True
 
     def _parts(self, key: pa.RecordBatch) -> list[_Part]:
-        number = row_hashes(key, self.spec.keys)[0]
+        if key is not self._hashed[0]:
+            self._hashed = key, row_hashes(key, self.spec.keys)[0]
+        number = self._hashed[1]
         shard = self._shards[int(number >> _SHIFT) if self.spec.keys else 0]
         return [part for part in shard.parts(number) if part.rows.num_rows]
 

@@ -94,6 +94,12 @@ class Frames:
     end: Int64s
     fresh: Bools
 
+    @classmethod
+    def whole(cls, count: int) -> Frames:
+        """One frame with all of `count` rows, of a row that is none of them."""
+        end, start = np.full(1, count), np.zeros(1, np.int64)
+        return cls(end, start, end, None, None, None, start, end, end, end, np.ones(1, np.bool_))
+
     def __len__(self) -> int:
         return len(self.row)
 
