@@ -83,7 +83,7 @@ def ranked(array: pa.Array) -> tuple[Int64s, pa.Array]:
     values = encoded.dictionary.take(order)
     if pa.types.is_floating(dtype):
         return codes, pa.array(floats_of(fixed_width(values)), pa.float64()).cast(dtype)
-    return codes, values.cast(dtype)
+    return codes, values if values.type == dtype else values.cast(dtype)
 
 
 def floats_of(codes: Int64s) -> npt.NDArray[np.float64]:
