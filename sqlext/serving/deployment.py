@@ -292,6 +292,7 @@ class Deployment:
         with self._lock:
             for store in self._stores:
                 store.settle()
+        pa.default_memory_pool().release_unused()  # each row was there twice
 
     def state(self) -> list[KeptState]:
         """What the inputs keep, for a snapshot."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -103,7 +104,7 @@ def test_each_request_gets_its_own_answer_or_error(monkeypatch: pytest.MonkeyPat
         raise AnalysisError("no rows", condition="row-value", help="send rows")
 
     rows = asked(8)
-    futures = [add(lambda row=row: batch([row])) for row in rows]  # type: ignore[misc]
+    futures = [add(partial(batch, [row])) for row in rows]
     few, many, none = add(lambda: batch(rows[:2])), add(lambda: batch(rows[:3])), add(lambda: batch([]))
     wrong, gone = add(unreadable), add(lambda: batch(rows[:1]))
     gone.cancel()
@@ -112,13 +113,17 @@ def test_each_request_gets_its_own_answer_or_error(monkeypatch: pytest.MonkeyPat
     assert calls == [10]
     assert [future.result()[1] for future in futures] == [str(row["id"]) for row in rows]
     assert (few.result()[1], none.result()) == ("1,2", ([], ""))
-    assert many.result().num_rows == 3  # type: ignore[union-attr]
+    rows_back = many.result()
+    assert isinstance(rows_back, pa.RecordBatch)
+    assert rows_back.num_rows == 3
     assert isinstance(wrong.exception(), AnalysisError)
     calls.clear()
     divided_by_zero = add(lambda: batch([rows[0] | {"id": 0}]))
-    others = [add(lambda row=row: batch([row])) for row in rows[:3]]  # type: ignore[misc]
+    others = [add(partial(batch, [row])) for row in rows[:3]]
     waiting.answer()
     assert calls == [4, 1, 1, 1, 1]
     assert isinstance(divided_by_zero.exception(), SqlExtError)
     assert [future.result()[1] for future in others] == ["1", "2", "3"]
-    assert [found.row["id"] for found in others[0].result()[0]] == [1]  # type: ignore[union-attr]
+    first = others[0].result()
+    assert isinstance(first, tuple)
+    assert [answer.row["id"] for answer in first[0]] == [1]
