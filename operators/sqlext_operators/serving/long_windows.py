@@ -27,7 +27,7 @@ from sqlext_operators.window.condense import PartialCall, SplitCall, split_call
 from sqlext_operators.window.evaluators.base import Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.table import call_site
-from sqlext_operators.window.processor import WindowUnionProcessor
+from sqlext_operators.window.one_piece import OnePieceProcessor
 from sqlext_operators.window.reach import window_reach
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
@@ -48,11 +48,10 @@ def processed(
     """The results of windows over a piece, by their names. The processor is kept for the next time under a name."""
     processor = processors.pop(name, None)
     if processor is None:
-        types = {column: array.type for column, array in piece.args.items()}
-        processor = WindowUnionProcessor(spec, types, pa.schema([]))
-    (found,) = processor.process(piece, True)
-    processors[name] = processor  # after an error it would not be empty
-    return dict(zip(found.schema.names, found.columns, strict=True))
+        processor = OnePieceProcessor(spec, {column: array.type for column, array in piece.args.items()})
+    found: dict[str, pa.Array] = processor.process(piece)
+    processors[name] = processor  # not after an error
+    return found
 
 
 def piece_of(parts: Sequence[Part], types: pa.Schema, group: Int64s | None = None) -> Piece:

@@ -254,6 +254,12 @@ class WindowStep:
         return RequestReach.of(self.window)
 
     @cached_property
+    def arguments(self) -> pa.Schema:
+        """The columns that calls read: keys and the order often are none."""
+        names = {name for window in self.window.windows for call in window.calls for name in call.args}
+        return pa.schema([item for item in self.types if item.name in names])
+
+    @cached_property
     def _rest_reach(self) -> RequestReach:
         return RequestReach.of(self.long.rest or self.window)
 
@@ -278,7 +284,7 @@ class WindowStep:
             for calls in self.long.calls:
                 results.update(calls.results(asked, key, time, stores))
         if spec is not None:
-            piece = piece_of(self.parts(reach, asked, key, time, stores), self.types)
+            piece = piece_of(self.parts(reach, asked, key, time, stores), self.arguments)
             results.update(processed(self.__dict__, f"_of {len(results)}", spec, piece))
         return self.beside(batch, results)
 

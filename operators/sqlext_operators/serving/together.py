@@ -92,14 +92,14 @@ def _windows(step: WindowStep, rows: pa.RecordBatch, requests: Requests) -> pa.R
                 continue
             reached = step.parts(step.request_reach, row, key, time, stores)
         if sum(len(order) for _, order, _ in reached) > _FEW:
-            results = processed(step.__dict__, "_of 0", step.window, piece_of(reached, step.types))
+            results = processed(step.__dict__, "_of 0", step.window, piece_of(reached, step.arguments))
             alone[place] = step.beside(rows.slice(place, 1), results)
             continue
         groups += [np.full(len(order), place) for _, order, _ in reached]
         parts += reached
     if not parts:
         return whole(alone[0].schema, alone.values())
-    piece = piece_of(parts, step.types, np.concatenate(groups))
+    piece = piece_of(parts, step.arguments, np.concatenate(groups))
     results = processed(step.__dict__, "_of 0", step.window, piece)
     if not alone:
         return step.beside(rows, results)

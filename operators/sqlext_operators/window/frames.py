@@ -5,6 +5,7 @@ The rules are those of docs/reference/windows.md, section 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -100,6 +101,24 @@ class Frames:
         end, start = np.full(1, count), np.zeros(1, np.int64)
         return cls(end, start, end, None, None, None, start, end, end, end, np.ones(1, np.bool_))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Frames]) -> Frames:
+        """The frames of several windows over the same candidates, those of one window behind those of another. The
+        first of each window has to be fresh."""
+        if len(parts) == 1:
+            return parts[0]
+        columns: list[Any] = []
+        for name, *arrays in zip(cls.__dataclass_fields__, *(part.__dict__.values() for part in parts), strict=True):
+            absent = [array is None for array in arrays]
+            if all(absent):
+                columns.append(None)
+                continue
+            if any(absent):
+                nothing = [np.zeros(len(part), np.bool_) if name == "current" else part.hi for part in parts]
+                arrays = [less if array is None else array for array, less in zip(arrays, nothing, strict=True)]
+            columns.append(np.concatenate(arrays))
+        return cls(*columns)
+
     def __len__(self) -> int:
         return len(self.row)
 
@@ -179,7 +198,7 @@ def compute_bounds(
     incomplete. `ahead`: so many candidates after each row are needed, whatever the frame.
     """
     place = _place(frame, candidates, rows, looks_ahead=frame.end_following or ahead > 0)
-    slices = _slices_by_count(frame, place) if frame.unit == "rows" else _slices_by_order(frame, candidates, place)
+    slices = _slices(frame, candidates, place)
     complete = None
     if frame.end_following and open_end is not None:
         complete = (rows.group != open_end[0]) | _is_complete(frame, place, len(candidates), open_end[1])
@@ -190,11 +209,15 @@ def compute_bounds(
         keep = slices.hi
     else:
         keep = slices.lo2 if _is_ahead(frame) and slices.lo2 is not None else slices.lo
-    if frame.maxsize is not None:
-        if not _is_ahead(frame):
-            keep = np.maximum(keep, slices.hi - frame.maxsize)
-        slices = _newest(slices, frame.maxsize)
+    if frame.maxsize is not None and not _is_ahead(frame):
+        keep = np.maximum(keep, slices.hi - frame.maxsize)
     return FrameBounds(_assemble(frame, place, slices, fresh), keep, complete)
+
+
+def compute_frames(frame: Frame, candidates: Candidates, rows: FromRows, fresh: Bools, ahead: int = 0) -> Frames:
+    """The frames of `rows` where no more rows come; the rest as of `compute_bounds`."""
+    place = _place(frame, candidates, rows, looks_ahead=frame.end_following or ahead > 0)
+    return _assemble(frame, place, _slices(frame, candidates, place), fresh)
 
 
 class _RowPlaces(NamedTuple):
@@ -249,6 +272,10 @@ def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead:
 
 def _where(mask: Bools | None, yes: Int64s, no: Int64s) -> Int64s:
     return no if mask is None else np.where(mask, yes, no)
+
+
+def _slices(frame: Frame, candidates: Candidates, place: _RowPlaces) -> _Slices:
+    return _slices_by_count(frame, place) if frame.unit == "rows" else _slices_by_order(frame, candidates, place)
 
 
 def _slices_by_count(frame: Frame, place: _RowPlaces) -> _Slices:
@@ -311,18 +338,19 @@ def _has_after(frame: Frame, place: _RowPlaces, n_candidates: int, last_order: i
 
 def _newest(slices: _Slices, maxsize: int) -> _Slices:
     """The newest `maxsize` rows of the frame."""
-    left = np.full(len(slices.lo), maxsize, np.int64)
-    lo2 = slices.lo2
-    if lo2 is not None and slices.hi2 is not None:
-        lo2 = np.maximum(lo2, slices.hi2 - maxsize)
-        left -= slices.hi2 - lo2
+    if slices.lo2 is None or slices.hi2 is None:
+        return slices._replace(lo=np.maximum(slices.lo, slices.hi - (maxsize - slices.current)))
+    lo2 = np.maximum(slices.lo2, slices.hi2 - maxsize)
+    left = maxsize - (slices.hi2 - lo2)
     current = slices.current & (left > 0)
     return _Slices(np.maximum(slices.lo, slices.hi - (left - current)), slices.hi, current, lo2, slices.hi2)
 
 
 def _assemble(frame: Frame, place: _RowPlaces, slices: _Slices, fresh: Bools) -> Frames:
-    """Merge contiguous slices: the usual window is one slice with the row itself in it."""
+    """The newest rows of the slices, those that are contiguous merged: the usual window is one slice with the row
+    itself in it."""
     rows = place.rows
+    slices = slices if frame.maxsize is None else _newest(slices, frame.maxsize)
     lo, hi, current, lo2, hi2 = slices.lo, slices.hi, slices.current, slices.lo2, slices.hi2
     if _is_ahead(frame) and lo2 is not None and hi2 is not None:
         lo, hi, current, lo2, hi2 = lo2, hi2, False, None, None

@@ -76,7 +76,7 @@ class WindowUnionProcessor:
     """
 
     def __init__(self, spec: WindowUnionSpec, arg_types: Mapping[str, pa.DataType], payload_schema: pa.Schema) -> None:
-        self._windows = [_WindowState(window, arg_types, spec) for window in spec.windows]
+        self._windows = [WindowState(window, arg_types, spec) for window in spec.windows]
         fields = [field for state in self._windows for field in state.fields]
         self.output_schema = pa.schema([*payload_schema, *fields])
         self._buffer: Buffer | None = None
@@ -188,7 +188,7 @@ class _BufferPlaces:
         return candidate if self.candidates.index is None else int(self.candidates.index[candidate])
 
 
-class _WindowState:
+class WindowState:
     """One window with its evaluators."""
 
     def __init__(self, window: Window, arg_types: Mapping[str, pa.DataType], spec: WindowUnionSpec) -> None:
@@ -198,6 +198,7 @@ class _WindowState:
         sites = [_call_site(call, arg_types, self.unbounded, spec) for call in window.calls]
         self.fields = [pa.field(c.output, s.result_type) for c, s in zip(window.calls, sites, strict=True)]
         self.evaluators = [_evaluator(call, site) for call, site in zip(window.calls, sites, strict=True)]
+        self._ahead = max((evaluator.ahead for evaluator in self.evaluators), default=0)
         #: Whether rows that leave the buffer have to be loaded before, even if no frame is evaluated.
         self.loads_always = self.unbounded or any(isinstance(evaluator, Filtered) for evaluator in self.evaluators)
         self._place = _BufferPlaces(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
@@ -205,7 +206,8 @@ class _WindowState:
         self._sources = np.zeros(256, np.bool_)
         self._sources[list(window.sources)] = True
         self._sources[[0, COPIED]] = not window.frame.instance_not_in_window
-        self._rows_key = ("places", self._sources.tobytes())
+        #: What tells windows over the same rows from others.
+        self.rows_key = ("places", self._sources.tobytes())
 
     def compute(
         self, buffer: Buffer, rows: tuple[Int64s, Int64s, Int64s], fresh: Bools, open_end: tuple[int, int] | None
@@ -213,14 +215,18 @@ class _WindowState:
         """The frames of the FROM rows, and of one more after the buffer's end; `rows` are their places, groups and
         orders."""
         self._place, from_rows = self._places(buffer, rows)
-        ahead = max((evaluator.ahead for evaluator in self.evaluators), default=0)
         return window_frames.compute_bounds(
-            self.window.frame, self._place.candidates, from_rows, fresh, open_end, ahead
+            self.window.frame, self._place.candidates, from_rows, fresh, open_end, self._ahead
         )
+
+    def frames(self, buffer: Buffer, rows: tuple[Int64s, Int64s, Int64s], fresh: Bools) -> Frames:
+        """The frames of the FROM rows where no more rows come; `rows` are their places, groups and orders."""
+        self._place, from_rows = self._places(buffer, rows)
+        return window_frames.compute_frames(self.window.frame, self._place.candidates, from_rows, fresh, self._ahead)
 
     def _places(self, buffer: Buffer, rows: tuple[Int64s, Int64s, Int64s]) -> tuple[_BufferPlaces, FromRows]:
         """The candidates in the buffer, and the FROM rows among them: the same for all windows over the same rows."""
-        made: tuple[_BufferPlaces, FromRows] | None = buffer.memo.get(self._rows_key)
+        made: tuple[_BufferPlaces, FromRows] | None = buffer.memo.get(self.rows_key)
         if made is None:
             place = _BufferPlaces(self._candidates(buffer.piece), len(buffer))
             row, group, order = rows
@@ -228,7 +234,7 @@ class _WindowState:
             is_candidate = not self.window.frame.instance_not_in_window
             after = np.minimum(before + 1, len(place.candidates)) if is_candidate else before
             made = place, FromRows.of(place.candidates, row, group, order, before, after)
-            buffer.memo[self._rows_key] = made
+            buffer.memo[self.rows_key] = made
         return made
 
     def _candidates(self, piece: Piece) -> Candidates:
@@ -241,14 +247,14 @@ class _WindowState:
     def load(self, buffer: Buffer) -> None:
         """Hand the buffer's rows to the evaluators."""
         for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
-            rows = Rows(
-                tuple(buffer.piece.args[name] for name in call.args),
-                self._place.candidates.index,
-                len(buffer),
-                buffer.memo,
-            )
             with about(call.output), measured("evaluate", call.output, type(evaluator).__name__):
-                evaluator.load(rows if evaluator.takes_dictionaries and not self.unbounded else rows.plain())
+                self.load_call(call, evaluator, buffer)
+
+    def load_call(self, call: Call, evaluator: Evaluator, buffer: Buffer) -> None:
+        """Hand the buffer's rows to the evaluator of a call."""
+        args = tuple(buffer.piece.args[name] for name in call.args)
+        rows = Rows(args, self._place.candidates.index, len(buffer), buffer.memo)
+        evaluator.load(rows if evaluator.takes_dictionaries and not self.unbounded else rows.plain())
 
     def weights(self, frames: Frames) -> list[Int64s]:
         """The weights of those columns that may be heavy."""
