@@ -75,13 +75,20 @@ def soaked(report: Report) -> Iterator[Check]:
         run = measurement.runs[-1] if measurement.runs else measurement.warmup
         if run is None or not run.series:
             continue
-        series = run.series
-        for word, unit, growth in ((soak.MEMORY, "MB", MEMORY_GROWTH), (soak.P99, "ms", LATENCY_GROWTH)):
-            values = soak.settled(series.get(word, ()))
-            slope = trend(values)
-            shown = f"{slope.text(unit)}; by minute {soak.shortly(values)}"
-            yield Check(f"soak: {word} without a trend over {len(values)} minutes", not slope.rises(growth), shown)
-        failed = sum(series.get(soak.FAILED, ()))
+        memory, p99, machine = (
+            soak.settled(run.series.get(word, ())) for word in (soak.MEMORY, soak.P99, soak.MACHINE)
+        )
+        slope = trend(memory)
+        shown = f"{slope.text('MB')}; by minute {soak.shortly(memory)}"
+        yield Check(f"soak: MB without a trend over {len(memory)} minutes", not slope.rises(MEMORY_GROWTH), shown)
+        slope = trend(soak.at_one_speed(p99, machine))
+        shown = (
+            f"{slope.text('ms')}; as measured {trend(p99).text('ms')}, the machine {trend(machine).text('ms')}; "
+            f"by minute {soak.shortly(p99)}, the machine {soak.shortly(machine)}"
+        )
+        name = f"soak: p99 ms at one speed of the machine without a trend over {len(p99)} minutes"
+        yield Check(name, not slope.rises(LATENCY_GROWTH), shown)
+        failed = sum(run.series.get(soak.FAILED, ()))
         yield Check("soak: all requests and pushes are answered", failed == 0, f"{failed:.0f} were not")
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,7 @@ _MINUTE = 60_000_000
 #: The most seconds after the end of a minute at which its answers are counted.
 _AFTER = 5.0
 
-ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED = (
+ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED, MACHINE = (
     "rows",
     "Arrow MB",
     "MB",
@@ -42,7 +43,39 @@ ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED = (
     "p99 ms",
     "push p99 ms",
     "failed",
+    "machine ms",
 )
+
+
+class MachineSpeed:
+    """The milliseconds of a fixed piece of work in this process, which waits otherwise, once a second: what neighbours
+    of a virtual machine, and its clock, make of it."""
+
+    def __init__(self) -> None:
+        self._values = np.random.default_rng(3).random(20_000)
+        self._taken: list[float] = []
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._measure, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def minute(self) -> float:
+        """The median since the last call."""
+        taken, self._taken = self._taken, []
+        return float(np.median(taken)) if taken else float("nan")
+
+    def _measure(self) -> None:
+        while not self._ended.wait(1.0):
+            begun = time.perf_counter()
+            np.sort(self._values)
+            sum(number * number for number in range(10_000))
+            self._taken.append(1000 * (time.perf_counter() - begun))
 
 
 def ask(random: np.random.Generator, now: int) -> bytes:
@@ -144,13 +177,13 @@ class Soak(Contestant):
         self._series = {}
         load = SoakLoad(server.port, self.minutes, self.minute, self._served.deployment.schemas["orders"])
         begun = time.monotonic()
-        for number, (asked, pushed) in enumerate(self.generator.results(load), 1):
-            minute = _figures(server, asked, pushed)
-            for word, value in minute.items():
-                self._series.setdefault(word, []).append(value)
-            typer.echo(
-                f"minute {number}: " + ", ".join(f"{value:,.4g} {word}" for word, value in minute.items()), err=True
-            )
+        with MachineSpeed() as machine:
+            for number, (asked, pushed) in enumerate(self.generator.results(load), 1):
+                minute = {**_figures(server, asked, pushed), MACHINE: machine.minute()}
+                for word, value in minute.items():
+                    self._series.setdefault(word, []).append(value)
+                shown = ", ".join(f"{value:,.4g} {word}" for word, value in minute.items())
+                typer.echo(f"minute {number}: {shown}", err=True)
         return time.monotonic() - begun
 
     def answer(self, case: Case) -> Answer | None:
@@ -158,8 +191,8 @@ class Soak(Contestant):
         return None
 
     def details(self) -> dict[str, float]:
-        """The figures of the last minute; of latencies the median of the minutes."""
-        late = (P50, P99, PUSH_P99)
+        """The figures of the last minute; of times the median of the minutes."""
+        late = (P50, P99, PUSH_P99, MACHINE)
         return {
             word: float(np.median(values)) if word in late else sum(values) if word == FAILED else values[-1]
             for word, values in self._series.items()
@@ -190,6 +223,12 @@ def _figures(server: ServerProcess, asked: Latencies, pushed: Latencies) -> dict
 def settled(values: Sequence[float]) -> Sequence[float]:
     """The minutes after those that fill the tables, which are no more than half of them."""
     return values[min(FILLING, len(values) // 2) :]
+
+
+def at_one_speed(milliseconds: Sequence[float], machine: Sequence[float]) -> list[float]:
+    """Times by minute as a machine would have them that always had its median speed."""
+    middle = float(np.median(machine))
+    return [taken * middle / speed for taken, speed in zip(milliseconds, machine, strict=True)]
 
 
 def shortly(values: Sequence[float]) -> str:

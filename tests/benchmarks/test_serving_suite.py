@@ -290,14 +290,14 @@ def test_the_soak_lets_rows_go(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert measurement.status == "capped"
     assert measurement.warmup is not None
     series = measurement.warmup.series
-    assert len(series["p99 ms"]) == len(series["MB"]) == 6
+    assert len(series["p99 ms"]) == len(series["MB"]) == len(series["machine ms"]) == 6
     # Three minutes of data are kept, of 20 pushes of 1,000 rows in each of these seconds.
     assert max(series["rows"]) < 100_000
     assert series["rows"][-1] > 0
     names = [check.name for check in report.checks]
     assert names == [
         "soak: MB without a trend over 3 minutes",
-        "soak: p99 ms without a trend over 3 minutes",
+        "soak: p99 ms at one speed of the machine without a trend over 3 minutes",
         "soak: all requests and pushes are answered",
     ]
     assert "minute 6: " in capsys.readouterr().err
@@ -371,13 +371,20 @@ def test_the_soak_fills_its_tables_first(checks: Any) -> None:
         "MB": [100.0 * place for place in range(1, 6)] + [600.0] * 15,
         "p99 ms": [4.0] * 5 + [5.0 + place for place in range(15)],
         "failed": [0.0] * 19 + [2.0],
+        "machine ms": [1.0] * 20,
     }
     case.measurements[0].runs[0] = type(run)(run.seconds, 0, 0, 0, {}, series)
     found = outcome(checks, [case])
     assert [passed for _, passed, _ in found] == [True, False, False]
     assert found[0][2].startswith("+0 MB a minute, +0.0 % in all, p = 1.00; by minute 600 600")
-    assert found[1][0] == "soak: p99 ms without a trend over 15 minutes"
+    assert found[1][0] == "soak: p99 ms at one speed of the machine without a trend over 15 minutes"
     assert found[2][2] == "2 were not"
+    series["machine ms"] = [1.0] * 5 + [2.0 + 0.4 * place for place in range(15)]
+    found = outcome(checks, [case])
+    assert found[1][1]
+    assert "; as measured +1 ms a minute" in found[1][2]
+    series["machine ms"].reverse()
+    assert not outcome(checks, [case])[1][1]
     assert outcome(checks, [case_result({"set": "soak"}, {"ours": 1800.0}, "without minutes")]) == []
 
 
