@@ -16,13 +16,20 @@ ARROW = "application/vnd.apache.arrow.stream"
 _HELP = f"send an Arrow IPC stream, uncompressed, with Content-Type {ARROW}"
 #: Kinds of messages.
 _DICTIONARY, _BATCH = 2, 3
+
+
+def _is_decimal(kind: pa.DataType) -> bool:
+    """Whether it is a decimal that can be: to cast one of another scale ends the process (pyarrow 26)."""
+    return kinds.is_decimal(kind) and 0 <= kind.scale <= kind.precision
+
+
 #: Types whose few bytes may stand for many rows (dictionaries, runs, views of the same text) are not among them.
 _PLAIN = (
     kinds.is_null,
     kinds.is_boolean,
     kinds.is_integer,
     kinds.is_floating,
-    kinds.is_decimal,
+    _is_decimal,
     kinds.is_string,
     kinds.is_large_string,
     kinds.is_binary,
