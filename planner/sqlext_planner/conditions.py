@@ -108,6 +108,10 @@ Condition = Literal[
     "spark-connect",
     "worker-python",
     "worker-packages",
+    "connector-jars",
+    "kafka-away",
+    "kafka-messages-gone",
+    "kafka-topic",
     "benchmark",
 ]
 
