@@ -37,6 +37,8 @@ _PATIENCE = 10
 _ENDED: set[int] = set()
 #: The folder of the Java that PySpark is starting: until it answers, PySpark does not say which process it is.
 _STARTING: list[Path] = []
+#: The packages that the Java of this process was started with.
+_JAVA_PACKAGES: set[str] = set()
 
 #: Started in place of `java`. It writes down its process and its caller's (`_launched`), and drops the arguments from
 #: Spark that only make Java print a warning or fail.
@@ -152,6 +154,8 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
                 running.conf.set(key, value)
         return running
     conf = with_packages(conf or {})
+    packages = packages_of(conf)
+    _leave_java_without(packages)
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
     atexit.register(_remove, home, os.getpid())
@@ -166,7 +170,6 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         try:
             session = builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
-            packages = packages_of(conf)
             asked = f"; it was asked to get {', '.join(packages)}" if packages else ""
             raise ConfigurationError(
                 f"Spark did not start: {_reason(error)}{asked}",
@@ -174,9 +177,24 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
                 help="the lines above say why; the settings can be given as Session(config=...) or --conf",
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error
+        _JAVA_PACKAGES.update(packages)
         _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
     keep_quiet()
     return session
+
+
+def _leave_java_without(packages: Sequence[str]) -> None:
+    """End the Java of a Spark that was stopped if it lacks packages, which Java gets only when it starts."""
+    from pyspark import SparkContext
+
+    process, gateway = java_process(), SparkContext._gateway
+    if process is None or gateway is None or _JAVA_PACKAGES.issuperset(packages):
+        return
+    gateway.shutdown()
+    _signal((process.pid,), signal.SIGTERM)
+    _kill_late((process.pid,))
+    SparkContext._gateway = SparkContext._jvm = None
+    _JAVA_PACKAGES.clear()
 
 
 def _reason(error: Exception) -> str:

@@ -111,6 +111,7 @@ Condition = Literal[
     "connector-jars",
     "kafka-away",
     "kafka-messages-gone",
+    "kafka-repeated",
     "kafka-topic",
     "benchmark",
 ]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from sqlext import Session
 from tests.connectors.kafka_cases import DELAY, SCHEMA, complete, topic_rows
 from tests.connectors.topics import parsed, topics_of
+from tests.faults import stream_probes
 from tests.faults.stream_probes import RUNNING
+
+#: What keeps the queries running.
+_KEEPERS: list[threading.Thread] = []
 
 
 def send(spark: SparkSession, address: str, count: int) -> None:
@@ -30,14 +38,39 @@ def _grades(spark: SparkSession) -> None:
 
 def start(spark: SparkSession, address: str, sql: str, out: str, most: int, to_the_end: bool = False) -> None:
     """Start a statement over the streams `a` and `b`, with at most so many messages of each in a micro-batch, into the
-    Delta table `out/sink`. `to_the_end` ends it when all messages are read."""
+    Delta table `out/sink`. `to_the_end` ends it when all messages are read. A query that Spark 4.1.1 ends when it has
+    repeated a micro-batch is started again, as by a service."""
+    begin = partial(_begin, spark, address, sql, out, most, to_the_end)
+    RUNNING.append(begin())
+    _KEEPERS.append(threading.Thread(target=_keep_running, args=(begin,), daemon=True))
+    _KEEPERS[-1].start()
+
+
+def _keep_running(begin: Callable[[], StreamingQuery]) -> None:
+    while True:
+        try:
+            RUNNING[-1].awaitTermination()
+            return
+        except Exception as error:
+            if getattr(error, "condition", None) != "kafka-repeated":
+                return
+        RUNNING.append(begin())
+
+
+def await_end(spark: SparkSession) -> dict[str, Any]:
+    """As `stream_probes.await_end`, of the last query that was started."""
+    _KEEPERS[-1].join()
+    return stream_probes.await_end(spark)
+
+
+def _begin(spark: SparkSession, address: str, sql: str, out: str, most: int, to_the_end: bool) -> StreamingQuery:
     _grades(spark)
     with topics_of(spark, address) as topics:
         for letter in "ab":
             messages = topics.stream(f"rows-{letter}", maxOffsetsPerTrigger=most)
             parsed(messages, SCHEMA).withWatermark("ts", DELAY).createOrReplaceTempView(letter)
     writer = Session(spark).sql(sql).writeStream.format("delta").option("checkpointLocation", f"{out}/checkpoint")
-    RUNNING.append((writer.trigger(availableNow=True) if to_the_end else writer).start(f"{out}/sink"))
+    return (writer.trigger(availableNow=True) if to_the_end else writer).start(f"{out}/sink")
 
 
 def is_running(spark: SparkSession) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sqlext import Session
 from sqlext.streams import query_figures
 from tests.connectors.broker import Broker
 from tests.connectors.jars import has_jars, spark_settings
-from tests.connectors.kafka_cases import DELAY, SCHEMA, STATEMENTS, complete, topic_rows
+from tests.connectors.kafka_cases import DELAY, SCHEMA, STATEMENTS, complete, once_more, topic_rows
 from tests.connectors.topics import Topics, parsed, topics_of
 
 #: Rows of each topic but the last one.
@@ -98,8 +98,12 @@ def test_the_sink_may_have_a_row_twice_and_its_id_tells(
         (path for path in (tmp_path / "commits").iterdir() if path.name.isdigit()), key=lambda p: int(p.name)
     )
     commits[-1].unlink()
-    streams(topics)
-    into_topic(session.sql(statement), topics, "out-twice", tmp_path)
+
+    def again() -> None:
+        streams(topics)
+        into_topic(session.sql(statement), topics, "out-twice", tmp_path)
+
+    once_more(again)
     batches(topics)
     want = session.sql(statement)
     found = parsed(topics.messages("out-twice"), want.schema.toDDL())

@@ -57,7 +57,7 @@ def test_rows_are_in_the_table_once(tmp_path: Path, name: str) -> None:
         assert len(events) // 2 < behind < COUNT // MOST, "kills came too early, or after the end"
         with Driver("local[2]", tmp_path / "last", conf) as last:
             last.run("tests.connectors.probes.start", **request, most=100 * MOST, to_the_end=True)
-            assert "error" not in last.run("stream_probes.await_end")
+            assert "error" not in last.run("tests.connectors.probes.await_end")
             found = last.run("tests.connectors.probes.compare", **request)
     assert (found["equal"], found["doubled"]) == (True, 0)
     assert found["rows"] >= COUNT

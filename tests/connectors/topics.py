@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaMember
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
+_TO_DELETE = "org.apache.kafka.clients.admin.RecordsToDelete"
 #: Times in messages have microseconds.
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _OPTIONS = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
@@ -49,7 +51,9 @@ class Topics:
     def remove_before(self, topic: str, offset: int, partition: int = 0) -> None:
         """Remove the messages of a partition before an offset, as when they are older than the topic's retention."""
         place = self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
-        before = self._clients.admin.RecordsToDelete.beforeOffset(offset)
+        # a method of the objects has the same name, so that Py4J does not see this one of the class
+        before_offset = JavaMember("beforeOffset", None, f"z:{_TO_DELETE}", self._jvm._gateway_client)
+        before = before_offset(offset)
         _wait(self._admin.deleteRecords({place: before}).all())
 
     def send(self, topic: str, rows: DataFrame, partition: str | None = None) -> None:
@@ -70,12 +74,12 @@ class Topics:
 
     def stream(self, topic: str, **options: Any) -> DataFrame:
         """A stream of a topic's messages, from its first one."""
-        reader = self._spark.readStream.format("kafka").options(**self._reading(topic), **options)
+        reader = self._spark.readStream.format("kafka").options(**{**self._reading(topic), **options})
         return reader.load()
 
     def messages(self, topic: str, **options: Any) -> DataFrame:
         """The messages that are in a topic now."""
-        return self._spark.read.format("kafka").options(**self._reading(topic), **options).load()
+        return self._spark.read.format("kafka").options(**{**self._reading(topic), **options}).load()
 
     def writer(self, values: DataFrame, topic: str, checkpoint: Path) -> DataStreamWriter:
         """What writes a stream of values to a topic."""

@@ -303,6 +303,10 @@ CASES: dict[str, Callable[[], Any]] = {
         "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because they are not available in Kafka any "
         "more;\n...\nReason: Starting offset for orders-0 was 12 but consumer reset to 40. SQLSTATE: 22000"
     ),
+    "kafka-repeated": lambda: stopped(
+        'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of '
+        '"scala.Option.get()" is null SQLSTATE: XXKST\nCurrent Committed Offsets: {KafkaV2[Subscribe[orders]]: {}}'
+    ),
     "kafka-topic": lambda: stopped(
         "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this partition."
     ),

@@ -34,6 +34,8 @@ _AWAY = re.compile(
     r"|TimeoutException: (?P<fetch>Cannot fetch record for offset [^\n]+?)"
     r"|KafkaException: (?P<bootstrap>No resolvable bootstrap urls[^\n]*?))\s*(?:SQLSTATE|\n|$)"
 )
+#: What the source's report of its progress says if the first micro-batch of a query is one of before: SPARK-55271.
+_REPEATED = re.compile(r'because the return value of "scala\.Option\.get\(\)" is null[\s\S]*?\bKafkaV2\[')
 _AGAIN = "start the query again with its checkpoint, which is as good as before"
 
 
@@ -73,6 +75,13 @@ def kafka_error(text: str) -> ConfigurationError | None:
             condition="kafka-messages-gone",
             help=f"let topics keep messages for longer (retention.ms); {_AGAIN}, and to go on without these messages "
             "give its source the option failOnDataLoss=false first",
+        )
+    if _REPEATED.search(text):
+        return ConfigurationError(
+            "Spark's connector for Kafka ended the query when it had repeated the micro-batch that was not finished "
+            "before, by a fault of its own (SPARK-55271)",
+            condition="kafka-repeated",
+            help="that micro-batch is finished: start the query once more with its checkpoint",
         )
     if _NO_TOPIC.search(text):
         return ConfigurationError(

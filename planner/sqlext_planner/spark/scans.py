@@ -75,10 +75,11 @@ def examined_scan(frame: DataFrame) -> PlainScan:
     plan = optimized_plan(frame)
     if plan is None:
         raise NotPlainError("the files of a stream, or under Spark Connect, are not known to others")
+    scan = _scan_of(plan)
     changed = changing_setting(settings(frame.sparkSession, PLAIN_SETTINGS))
     if changed is not None:
         raise NotPlainError(f"setting {changed} changes how it reads Parquet")
-    return _scan_of(plan)
+    return scan
 
 
 #: Settings under which Spark's Parquet reader does more than read, with the value under which it only reads.

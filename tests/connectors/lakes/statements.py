@@ -28,7 +28,7 @@ STATEMENTS = {
     "multi-way join": """
         SELECT /*+ UMJOIN */ a.id, b.id AS other, c.id AS third FROM {views} AS a, {orders} AS b, {views} AS c
         WHERE a.k = b.k AND b.g = c.g AND c.k = a.k""",
-    "groups": "SELECT k, distinct_count(g) AS n FROM {views} GROUP BY k",
+    "groups": "SELECT k, distinct_count(g) AS n, distinct_count(id) AS ids FROM {views} GROUP BY k",
     "periods": "SELECT k, ts, te FROM NORMALIZE((SELECT * FROM {views}) PARTITION BY k PERIOD (ts, te))",
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 
 from sqlext import Session
 
@@ -80,11 +81,12 @@ def test_a_table_whose_schema_changes_in_the_middle(session: Session, lake: Spar
     """What Delta says; and the query goes on, with its state, when it is started again."""
     lake.sql(f"CREATE TABLE shop.evolves USING delta AS {rows(0, 40)}")
     try:
-        _window_over(session, "evolves", tmp_path)
+        query = _window(session, "evolves", tmp_path).start(str(tmp_path / "out"))
+        query.processAllAvailable()
         lake.sql("ALTER TABLE shop.evolves ADD COLUMN note STRING")
         lake.sql(f"INSERT INTO shop.evolves SELECT *, 'new' FROM ({rows(40, 90)})")
         with pytest.raises(Exception, match=r"(?i)schema"):
-            _window_over(session, "evolves", tmp_path)
+            query.processAllAvailable()
         _window_over(session, "evolves", tmp_path)
         found = lake.read.format("delta").load(str(tmp_path / "out")).where("id < 80").collect()
         assert sorted(row.id for row in found) == list(range(80))
@@ -118,11 +120,16 @@ def test_a_table_that_was_vacuumed_while_the_stream_stood_still(
 
 
 def _window_over(session: Session, table: str, folder: Path) -> None:
+    """All that is in the table, through a window."""
+    _window(session, table, folder).trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
+    session.spark.catalog.dropTempView("stream_a")
+
+
+def _window(session: Session, table: str, folder: Path) -> DataStreamWriter:
+    """A window over a table that grows, into a Delta table."""
     stream(session.spark, "delta", table).createOrReplaceTempView("stream_a")
     text = (
         "SELECT id, sum(v) OVER w AS s FROM stream_a WINDOW w AS "
         "(PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)"
     )
-    writer = session.sql(text).writeStream.format("delta").option("checkpointLocation", str(folder / "checkpoint"))
-    writer.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
-    session.spark.catalog.dropTempView("stream_a")
+    return session.sql(text).writeStream.format("delta").option("checkpointLocation", str(folder / "checkpoint"))
