@@ -20,7 +20,7 @@ _DICTIONARY, _BATCH = 2, 3
 
 def _is_decimal(kind: pa.DataType) -> bool:
     """Whether it is a decimal that can be: to cast one of another scale ends the process (pyarrow 26)."""
-    return kinds.is_decimal(kind) and 0 <= kind.scale <= kind.precision
+    return bool(kinds.is_decimal(kind) and 0 <= kind.scale <= kind.precision)
 
 
 #: Types whose few bytes may stand for many rows (dictionaries, runs, views of the same text) are not among them.
