@@ -48,8 +48,8 @@ ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED, MACHINE = (
 
 
 class MachineSpeed:
-    """The milliseconds of a fixed piece of work in this process, which waits otherwise, once a second: what neighbours
-    of a virtual machine, and its clock, make of it."""
+    """The milliseconds of a fixed piece of work in this process, which waits otherwise, once a second, on the cores
+    that the server has too: to read latencies with. No check counts on it, as a busier server slows it."""
 
     def __init__(self) -> None:
         self._values = np.random.default_rng(3).random(20_000)
@@ -223,12 +223,6 @@ def _figures(server: ServerProcess, asked: Latencies, pushed: Latencies) -> dict
 def settled(values: Sequence[float]) -> Sequence[float]:
     """The minutes after those that fill the tables, which are no more than half of them."""
     return values[min(FILLING, len(values) // 2) :]
-
-
-def at_one_speed(milliseconds: Sequence[float], machine: Sequence[float]) -> list[float]:
-    """Times by minute as a machine would have them that always had its median speed."""
-    middle = float(np.median(machine))
-    return [taken * middle / speed for taken, speed in zip(milliseconds, machine, strict=True)]
 
 
 def shortly(values: Sequence[float]) -> str:

@@ -91,13 +91,13 @@ def to_decimals(
     return pa.Array.from_buffers(dtype, len(low), [bitmap, pa.py_buffer(words)], nulls)
 
 
-#: So many values are parts of the array put together: 1 µs for one and 5 for four, instead of 20.
+#: So many values are parts of the array put together: 1 µs for one and 5 for four, where Arrow's `take` has 7.
 _FEW = 4
 
 
 def take(array: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
     """array[places]; NULL where the place is negative."""
-    if len(places) <= _FEW and not pa.types.is_dictionary(array.type):
+    if len(places) == 1 or (len(places) <= _FEW and not pa.types.is_dictionary(array.type)):
         parts = [array.slice(place, 1) if place >= 0 else pa.nulls(1, array.type) for place in places.tolist()]
         return parts[0] if len(parts) == 1 else pa.concat_arrays([array.slice(0, 0), *parts])
     missing = places < 0

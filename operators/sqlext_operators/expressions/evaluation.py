@@ -142,7 +142,7 @@ class _Evaluation:
         return self._with(result, left, expression.values[-1])
 
     def _case_of_one(self, expression: TaskCase) -> Values:
-        """The value of one row, as of a request, in a third of the time."""
+        """The value of one row, as of a request, without masks of rows."""
         tests: list[Values] = []
         for condition, value in zip(expression.conditions, expression.values, strict=False):
             tests.append(self.of(condition))

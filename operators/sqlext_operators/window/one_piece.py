@@ -30,8 +30,9 @@ class OnePieceProcessor:
         shared: dict[object, _SharedCall] = {}
         for place, state in enumerate(self._windows):
             for call, evaluator in zip(state.window.calls, state.evaluators, strict=True):
-                others = place if state.unbounded else None  # folded rows are in all frames of such a window
-                same = state.rows_key, others, replace(call, output=""), repr(call.constants)
+                # an evaluator of an unbounded window may count on frames that lose no row
+                alone = place if state.unbounded else None
+                same = state.rows_key, alone, replace(call, output=""), repr(call.constants)
                 shared.setdefault(same, _SharedCall(state, evaluator)).add(place, call)
         self._calls = list(shared.values())
 

@@ -73,6 +73,22 @@ def test_what_case_does_not_reach_raises_no_error() -> None:
     assert [failure.rows.tolist() for failure in rows.failures] == [[False, True, False]]
 
 
+def test_case_of_one_row_is_that_of_many() -> None:
+    """A condition that fails, one that an earlier condition decides, and NULL."""
+    zero, ten = TaskConstant(0, INT), TaskConstant(10, INT)
+    even = TaskComparison("=", TaskArithmetic("%", ten, X, INT, checked=True), zero)
+    first = TaskComparison("<", X, zero)
+    expression = TaskCase((first, even), (ten, X, TaskConstant(None, INT)), INT)
+    given = pa.array([-1, 0, 5, 3, None], INT)
+    together = evaluate_rows(expression, {"x": given}.__getitem__, len(given))
+    assert [failure.rows.tolist() for failure in together.failures] == [[False, True, False, False, False]]
+    for place, value in enumerate([10, None, 5, None, None]):
+        alone = evaluate_rows(expression, {"x": given.slice(place, 1)}.__getitem__, 1)
+        assert any(failure.rows[0] for failure in alone.failures) == (place == 1)
+        if place != 1:
+            assert plain_values(alone.array) == plain_values(together.array)[place : place + 1] == [value]
+
+
 def test_what_stands_behind_a_value_in_coalesce_raises_no_error() -> None:
     least = TaskCall("negate", (TaskColumn("y", INT),), INT, (True,), fails=True)
     expression = TaskFirst((X, least), INT)
