@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from benchmarks.harness.checks import cases
 from benchmarks.harness.results import Report
 from benchmarks.harness.suite import Check
@@ -87,6 +89,12 @@ def soaked(report: Report) -> Iterator[Check]:
             f"the machine {trend(machine).text('ms')}, by minute {soak.shortly(machine)}"
         )
         yield Check(f"soak: p99 ms without a trend over {len(p99)} minutes", not slope.rises(LATENCY_GROWTH), shown)
+        aged, young = (run.series.get(word, ()) for word in (soak.AGED, soak.YOUNG))
+        if aged and young:
+            times = float(np.median(np.divide(aged, young)))
+            shown = f"{times:.2f} times; aged {soak.shortly(aged)}; new {soak.shortly(young)}"
+            name = f"soak: p99 ms at most {1 + LATENCY_GROWTH:g} times a new server's, in turn"
+            yield Check(name, times <= 1 + LATENCY_GROWTH, shown)
         failed = sum(run.series.get(soak.FAILED, ()))
         yield Check("soak: all requests and pushes are answered", failed == 0, f"{failed:.0f} were not")
 

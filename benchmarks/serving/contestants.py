@@ -21,6 +21,8 @@ from benchmarks.serving.servers import Pool, ServerProcess
 
 #: Seconds of the first run of a case: code is compiled, and what is condensed is made.
 _WARM_SECONDS = 2.0
+#: Seconds of requests before each other run: a machine may have taken memory away that was idle meanwhile.
+_AGAIN_SECONDS = 1.0
 #: Requests whose answers are compared.
 _COMPARED = 50
 LOOKUP = "lookup"
@@ -111,10 +113,11 @@ class OpenLoop(Contestant):
         target = self.target(case)
         requests = [request("POST", target.path, body) for body in target.bodies]
         seconds, flow = self.seconds, Flow(requests, float(case.parameters["rate"]))
+        warm = min(_AGAIN_SECONDS, seconds)
         if case.name not in self._begun:
             self._begun.add(case.name)
-            seconds, flow = min(_WARM_SECONDS, seconds), Flow(requests, connections=1)
-        (latencies,) = self.generator.measured(target.server.port, flow, seconds=seconds)
+            seconds, warm, flow = min(_WARM_SECONDS, seconds), 0.0, Flow(requests, connections=1)
+        (latencies,) = self.generator.measured(target.server.port, flow, seconds=seconds, warm=warm)
         check_answered(self.name, latencies)
         memory = sum(server.memory for server in (target.server, *target.behind))
         self._details = latencies.details() | {"MB": memory / 1e6}

@@ -124,13 +124,16 @@ async def open_loop(
     await asyncio.gather(*under_way)
 
 
-async def closed_loop(connections: Connections, requests: Sequence[bytes], first: int, until: float) -> Latencies:
-    """Send requests one behind the other until a time."""
+async def closed_loop(
+    connections: Connections, requests: Sequence[bytes], first: int, start: float, until: float
+) -> Latencies:
+    """Send requests one behind the other until a time; those before `start` do not count."""
     answered = Latencies()
     number = first
     while (begun := time.perf_counter()) < until:
         status = await connections.send(requests[number % len(requests)])
-        answered.add(time.perf_counter() - begun if status == 200 else None)
+        if begun >= start:
+            answered.add(time.perf_counter() - begun if status == 200 else None)
         number += 1
     return answered
 
@@ -154,18 +157,20 @@ class Flow:
 
 @dataclass(frozen=True)
 class Load:
-    """Flows to a server at the same time. The result is the latencies of each."""
+    """Flows to a server at the same time. The result is the latencies of each; requests of the first `warm` seconds,
+    before the others, do not count."""
 
     port: int
     flows: Sequence[Flow]
     seconds: float
+    warm: float = 0.0
 
     async def results(self) -> AsyncIterator[list[Latencies]]:
         """One result, at the end."""
         yield list(await asyncio.gather(*(self._sent(flow) for flow in self.flows)))
 
     async def _sent(self, flow: Flow) -> Latencies:
-        begun = time.perf_counter()
+        begun = time.perf_counter() + self.warm
         answered = Latencies()
         connections = Connections(self.port, flow.connections)
         if flow.rate is not None:
@@ -173,10 +178,14 @@ class Load:
             def make(number: int) -> bytes:
                 return flow.requests[number % len(flow.requests)]
 
-            await open_loop(connections, make, flow.rate, self.seconds, lambda _, seconds: answered.add(seconds))
+            def record(due: float, seconds: float | None) -> None:
+                if due >= self.warm:
+                    answered.add(seconds)
+
+            await open_loop(connections, make, flow.rate, self.warm + self.seconds, record)
         else:
             loops = [
-                closed_loop(connections, flow.requests, first, begun + self.seconds)
+                closed_loop(connections, flow.requests, first, begun, begun + self.seconds)
                 for first in range(flow.connections)
             ]
             for part in await asyncio.gather(*loops):
@@ -193,9 +202,9 @@ class Generator:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def measured(self, port: int, *flows: Flow, seconds: float) -> list[Latencies]:
-        """The latencies of flows that run at the same time for so many seconds."""
-        (found,) = self.results(Load(port, flows, seconds))
+    def measured(self, port: int, *flows: Flow, seconds: float, warm: float = 0.0) -> list[Latencies]:
+        """The latencies of flows that run at the same time for so many seconds, after `warm` ones that do not count."""
+        (found,) = self.results(Load(port, flows, seconds, warm))
         return list(found)
 
     def results(self, job: Job) -> Iterator[Any]:

@@ -34,6 +34,9 @@ _WARM_SECONDS = 0.5
 _MINUTE = 60_000_000
 #: The most seconds after the end of a minute at which its answers are counted.
 _AFTER = 5.0
+#: At the end a minute of each server in turn, so often; of a minute that is so much before it, nothing counts: memory
+#: of a server that was idle is slow at first on some machines.
+TURNS, _AGAIN = 6, 0.1
 
 ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED, MACHINE = (
     "rows",
@@ -45,6 +48,8 @@ ROWS, ARROW_MB, MEMORY, P50, P99, PUSH_P99, FAILED, MACHINE = (
     "failed",
     "machine ms",
 )
+#: p99 of the server after the soak, and of one that has as many rows but is new, by turns.
+AGED, YOUNG = "aged p99 ms", "new p99 ms"
 
 
 class MachineSpeed:
@@ -94,36 +99,40 @@ def push(random: np.random.Generator, schema: pa.Schema, first: int, span: int) 
 @dataclass(frozen=True)
 class SoakLoad:
     """Requests and pushes for so many minutes of `minute` seconds. A result is what was answered in each minute: of the
-    requests, and of the pushes. What comes after the minute and a little more counts as failed."""
+    requests, and of the pushes. What comes after the minute and a little more counts as failed. The data's times begin
+    `past` minutes after those of a new server; `warm` seconds before the first minute do not count."""
 
     port: int
     minutes: int
     minute: float
     schema: pa.Schema
+    past: float = 0.0
+    warm: float = 0.0
 
     async def results(self) -> AsyncIterator[tuple[Latencies, Latencies]]:
         """A result for each minute."""
         random = np.random.default_rng(1)
         data_rate = _MINUTE / self.minute
         places = [(Latencies(), Latencies()) for _ in range(self.minutes)]
-        between = round(data_rate / PUSHES)
+        between, start = round(data_rate / PUSHES), START + round(self.past * _MINUTE)
 
         def asked(number: int) -> bytes:
-            return ask(random, START + round(number * data_rate / REQUESTS))
+            return ask(random, start + round(number * data_rate / REQUESTS))
 
         def pushed(number: int) -> bytes:
-            return push(random, self.schema, START + number * between, between)
+            return push(random, self.schema, start + number * between, between)
 
         def record(which: int, due: float, seconds: float | None) -> None:
-            places[min(int(due / self.minute), self.minutes - 1)][which].add(seconds)
+            if due >= self.warm:
+                places[min(int((due - self.warm) / self.minute), self.minutes - 1)][which].add(seconds)
 
-        seconds = self.minutes * self.minute
+        seconds = self.warm + self.minutes * self.minute
         connections = Connections(self.port, 8), Connections(self.port, 1)
         flows = [
             asyncio.create_task(open_loop(connections[which], make, rate, seconds, partial(record, which)))
             for which, (make, rate) in enumerate(((asked, REQUESTS), (pushed, PUSHES)))
         ]
-        begun = time.perf_counter()
+        begun = time.perf_counter() + self.warm
         for number, place in enumerate(places):
             end = begun + (number + 1) * self.minute + min(_AFTER, self.minute)
             await asyncio.sleep(max(0.0, end - time.perf_counter()))
@@ -142,7 +151,8 @@ class SoakLoad:
 
 @dataclass
 class Soak(Contestant):
-    """`sqlext serve` with a journal under the soak: rows kept, memory and latencies of each minute."""
+    """`sqlext serve` with a journal under the soak: rows kept, memory and latencies of each minute; then it is asked in
+    turn with a new server, so that what age does is told from what the machine does."""
 
     name: str
     pool: Pool
@@ -159,23 +169,28 @@ class Soak(Contestant):
     def prepare(self, case: Case) -> None:
         """A fresh server that has compiled what it needs."""
         self.pool.close()
-        server, random = self._server(), np.random.default_rng(2)
-        first = push(random, self._served.deployment.schemas["orders"], START, 1)
-        for content in ([first], [ask(random, START)]):
-            self.generator.measured(server.port, Flow(content, connections=1), seconds=_WARM_SECONDS)
+        self._server(self.name)
 
-    def _server(self) -> ServerProcess:
+    def _server(self, name: str) -> ServerProcess:
         def start() -> ServerProcess:
             deployment, data = write(self._served, self.folder)
-            return measured_server(deployment, data, with_journal=True)
+            server, random = measured_server(deployment, data, with_journal=True), np.random.default_rng(2)
+            first = push(random, self._schema, START, 1)
+            for content in ([first], [ask(random, START)]):
+                self.generator.measured(server.port, Flow(content, connections=1), seconds=_WARM_SECONDS)
+            return server
 
-        return self.pool.server("soak", self.name, start)
+        return self.pool.server("soak", name, start)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return self._served.deployment.schemas["orders"]
 
     def run(self, case: Case) -> float:
         """The seconds of the soak; a line for each minute is printed as it ends."""
-        server = self._server()
+        server = self._server(self.name)
         self._series = {}
-        load = SoakLoad(server.port, self.minutes, self.minute, self._served.deployment.schemas["orders"])
+        load = SoakLoad(server.port, self.minutes, self.minute, self._schema)
         begun = time.monotonic()
         with MachineSpeed() as machine:
             for number, (asked, pushed) in enumerate(self.generator.results(load), 1):
@@ -184,7 +199,27 @@ class Soak(Contestant):
                     self._series.setdefault(word, []).append(value)
                 shown = ", ".join(f"{value:,.4g} {word}" for word, value in minute.items())
                 typer.echo(f"minute {number}: {shown}", err=True)
+        self._take_turns(server)
         return time.monotonic() - begun
+
+    def _take_turns(self, aged: ServerProcess) -> None:
+        """A minute of the server and one of a new one with as many rows, some times, each a turn of both."""
+        young = self._server(f"{self.name}, new")
+        filling = min(FILLING, self.minutes)
+        for _ in self.generator.results(SoakLoad(young.port, filling, self.minute, self._schema)):
+            pass
+        past = {AGED: float(self.minutes), YOUNG: float(filling)}
+        for turn in range(1, TURNS + 1):
+            pair = [(AGED, aged), (YOUNG, young)]
+            for word, server in pair if turn % 2 else reversed(pair):
+                warm = _AGAIN * self.minute
+                load = SoakLoad(server.port, 1, self.minute, self._schema, past[word], warm)
+                ((asked, pushed),) = self.generator.results(load)
+                past[word] += 1 + _AGAIN
+                self._series.setdefault(word, []).append(1000 * asked.percentile(99))
+                self._series[FAILED][-1] += asked.failed + pushed.failed
+            shown = ", ".join(f"{self._series[word][-1]:.4g} {word}" for word in (AGED, YOUNG))
+            typer.echo(f"turn {turn}: {shown}", err=True)
 
     def answer(self, case: Case) -> Answer | None:
         """None: other tests compare its answers."""
@@ -192,7 +227,7 @@ class Soak(Contestant):
 
     def details(self) -> dict[str, float]:
         """The figures of the last minute; of times the median of the minutes."""
-        late = (P50, P99, PUSH_P99, MACHINE)
+        late = (P50, P99, PUSH_P99, MACHINE, AGED, YOUNG)
         return {
             word: float(np.median(values)) if word in late else sum(values) if word == FAILED else values[-1]
             for word, values in self._series.items()

@@ -70,10 +70,10 @@ async def slow_server(pause: float, status: int = 200) -> AsyncIterator[int]:
         server.close()
 
 
-def sent(pause: float, flow: Flow, seconds: float, status: int = 200) -> Any:
+def sent(pause: float, flow: Flow, seconds: float, status: int = 200, warm: float = 0.0) -> Any:
     async def run() -> Any:
         async with slow_server(pause, status) as port:
-            ((found,),) = [result async for result in Load(port, [flow], seconds).results()]
+            ((found,),) = [result async for result in Load(port, [flow], seconds, warm).results()]
             return found
 
     return asyncio.run(run())
@@ -89,6 +89,14 @@ def test_a_request_does_not_wait_for_the_one_before() -> None:
     assert found.failed == 0
     assert max(found.seconds) > 0.15
     assert found.percentile(100) == max(found.seconds)
+
+
+def test_requests_before_the_others_do_not_count() -> None:
+    found = sent(0.0, Flow(ASK, 100.0), 0.2, warm=0.1)
+    assert len(found.seconds) == 20
+    assert 0.1 < found.elapsed < 0.3
+    found = sent(0.02, Flow(ASK, connections=1), 0.1, warm=0.2)
+    assert 1 <= len(found.seconds) <= 5
 
 
 def test_a_latency_counts_from_the_time_of_the_request_also_without_a_free_connection() -> None:
@@ -298,9 +306,13 @@ def test_the_soak_lets_rows_go(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert names == [
         "soak: MB without a trend over 3 minutes",
         "soak: p99 ms without a trend over 3 minutes",
+        "soak: p99 ms at most 1.2 times a new server's, in turn",
         "soak: all requests and pushes are answered",
     ]
-    assert "minute 6: " in capsys.readouterr().err
+    assert len(series["aged p99 ms"]) == len(series["new p99 ms"]) == 6
+    printed = capsys.readouterr().err
+    assert "minute 6: " in printed
+    assert "turn 6: " in printed
 
 
 # -- the checks
@@ -384,6 +396,17 @@ def test_the_soak_fills_its_tables_first(checks: Any) -> None:
     assert not found[1][1]
     assert "; the machine +0.4 ms a minute" in found[1][2]
     assert outcome(checks, [case_result({"set": "soak"}, {"ours": 1800.0}, "without minutes")]) == []
+
+
+def test_age_is_told_from_what_the_machine_does(checks: Any) -> None:
+    case = case_result({"set": "soak"}, {"ours": 1800.0}, "soak")
+    (run,) = case.measurements[0].runs
+    series = {"aged p99 ms": [10.0, 20.0, 12.0], "new p99 ms": [10.0, 19.0, 6.0]}
+    case.measurements[0].runs[0] = type(run)(run.seconds, 0, 0, 0, {}, series)
+    name = "soak: p99 ms at most 1.2 times a new server's, in turn"
+    assert outcome(checks, [case])[2] == (name, True, "1.05 times; aged 10 20 12; new 10 19 6")
+    series["new p99 ms"] = [8.0, 19.0, 6.0]
+    assert outcome(checks, [case])[2][1:] == (False, "1.25 times; aged 10 20 12; new 8 19 6")
 
 
 # -- the command

@@ -67,23 +67,39 @@ def ranked(array: pa.Array) -> tuple[Int64s, pa.Array]:
 
     Of a dictionary, all its values. The order is that of `order_codes`; all NaNs are one value, -0.0 and 0.0 are 0.0.
     """
+    codes, values = _encoded(array)
+    order = pc.sort_indices(values)
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(order))
+    rank[-1] = -1
+    return rank[codes], _in_type(values.take(order), array)
+
+
+def encoded(array: pa.Array) -> tuple[Int64s, pa.Array]:
+    """As `ranked`, with the distinct values in any order."""
+    codes, values = _encoded(array)
+    return codes, _in_type(values, array)
+
+
+def _encoded(array: pa.Array) -> tuple[Int64s, pa.Array]:
+    """(codes, values) as of `encoded`; floats as their `order_codes`, booleans as int8."""
     dtype = plain_type(array.type)
     plain = array
     if pa.types.is_floating(dtype):
         plain = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))
     elif pa.types.is_boolean(dtype):
         plain = array.cast(pa.int8())
-    encoded = pc.dictionary_encode(plain)
-    order = pc.sort_indices(encoded.dictionary)
-    rank = np.empty(len(order) + 1, np.int64)
-    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(order))
-    rank[len(order)] = -1
-    indices = pc.fill_null(encoded.indices, len(order)) if array.null_count else encoded.indices
-    codes: Int64s = rank[indices.to_numpy(zero_copy_only=False)]
-    values = encoded.dictionary.take(order)
+    made = pc.dictionary_encode(plain)
+    places = pc.fill_null(made.indices.cast(pa.int64()), -1) if array.null_count else made.indices
+    return places.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), made.dictionary
+
+
+def _in_type(values: pa.Array, array: pa.Array) -> pa.Array:
+    """Values of `_encoded` in the type of the array that they are of."""
+    dtype = plain_type(array.type)
     if pa.types.is_floating(dtype):
-        return codes, pa.array(floats_of(fixed_width(values)), pa.float64()).cast(dtype)
-    return codes, values if values.type == dtype else values.cast(dtype)
+        return pa.array(floats_of(fixed_width(values)), pa.float64()).cast(dtype)
+    return values if values.type == dtype else values.cast(dtype)
 
 
 def floats_of(codes: Int64s) -> npt.NDArray[np.float64]:

@@ -89,6 +89,9 @@ class _Evaluation:
             case Widened(operand, kind):
                 values = self.of(operand)
                 return Values(pc.cast(values.array, kind, safe=False), values.failures)
+            case TaskNot(IsNull(operand)):
+                values = self.of(operand)
+                return Values(pc.is_valid(values.array), values.failures)
             case TaskNot(operand):
                 values = self.of(operand)
                 return Values(pc.invert(values.array), values.failures)

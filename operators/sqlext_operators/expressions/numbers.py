@@ -27,7 +27,6 @@ from sqlext_operators.expressions.values import (
     division_by_zero,
     inexact,
     like,
-    null_where,
     overflow,
     whole,
 )
@@ -108,27 +107,22 @@ def _power(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
 
 def _log(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     """The logarithm to the base of the option; NULL of what is not above 0."""
-    return _positive(by_row(arguments, call, _LOGARITHMS[call.options[0]]), arguments)
+    logarithm = _LOGARITHMS[call.options[0]]
+    return by_row(arguments, call, lambda value: None if value <= 0 else logarithm(value))
 
 
 def _log_to(arguments: Sequence[pa.Array], call: TaskCall) -> Values:
     """``log(base, x)``."""
-    return _positive(by_row(arguments, call, _quotient_of_logs), arguments)
+    return by_row(arguments, call, _quotient_of_logs)
 
 
-def _quotient_of_logs(base: float, value: float) -> float:
+def _quotient_of_logs(base: float, value: float) -> float | None:
+    if base <= 0 or value <= 0:
+        return None
     above, below = fdlibm.log(value), fdlibm.log(base)
     if below == 0:
         return math.nan if above == 0 or math.isnan(above) else math.copysign(math.inf, above) * math.copysign(1, below)
     return above / below
-
-
-def _positive(values: Values, arguments: Sequence[pa.Array]) -> Values:
-    array = values.array
-    for argument in arguments:
-        below = fixed_width(argument) <= 0
-        array = null_where(array, below) if below.any() else array
-    return Values(array, values.failures)
 
 
 _LOGARITHMS: dict[str, Callable[[float], float]] = {

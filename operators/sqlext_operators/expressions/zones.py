@@ -30,6 +30,7 @@ _FIRST, _LAST = -62_135_596_800 + 86_400, 253_402_300_800 - 86_400
 _SURE_FIRST, _SURE_LAST = _FIRST + 2 * 86_400, _LAST - 2 * 86_400
 
 
+@lru_cache(256)
 def fixed_offset(zone: str) -> int | None:
     """Seconds of a zone that is an offset; None for a name."""
     if zone in ("UTC", "Z"):

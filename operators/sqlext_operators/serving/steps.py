@@ -273,7 +273,7 @@ class WindowStep:
 
     def run(self, batch: pa.RecordBatch, stores: Stores) -> pa.RecordBatch:
         """The one row with the windows' results. Raises as `evaluate`, OverflowError under ANSI."""
-        asked = computed(self.wire, batch)
+        asked = self.asked(batch)
         key = asked.select(list(self.window.keys)) if self.window.keys else asked
         time = 0 if self.window.order is None else int(order_with_nulls(asked.column(self.window.order))[0])
         results: dict[str, pa.Array] = {}
@@ -287,6 +287,16 @@ class WindowStep:
             piece = piece_of(self.parts(reach, asked, key, time, stores), self.arguments)
             results.update(processed(self.__dict__, f"_of {len(results)}", spec, piece))
         return self.beside(batch, results)
+
+    def asked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The wire of request rows. Raises as `evaluate`."""
+        return computed(self.wire, batch) if self._passed is None else batch.select(self._passed)
+
+    @cached_property
+    def _passed(self) -> list[str] | None:
+        """The wire's columns where each is one of the rows' with the same name."""
+        is_passed = all(isinstance(item, TaskColumn) and item.name == name for name, item in self.wire)
+        return [name for name, _ in self.wire] if self.wire and is_passed else None
 
     def beside(self, batch: pa.RecordBatch, results: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """The rows with the windows' results, by their names."""
@@ -311,12 +321,12 @@ class WindowStep:
             for step in self.before:
                 rows = step.run(rows, stores)
             parts.append((COPIED, computed(self.wire, rows) if self.before else rows))
-        parts = [(source, rows) for source, rows in parts if rows.num_rows]
-        parts.append((0, asked))
-        return [
+        reached = [
             (source, np.zeros(rows.num_rows, np.int64) if order is None else order_with_nulls(rows.column(order)), rows)
             for source, rows in parts
+            if rows.num_rows
         ]
+        return [*reached, (0, np.array([time], np.int64), asked)]
 
     def _span(self, reach: RequestReach, time: int) -> Span:
         if self.window.order is None:

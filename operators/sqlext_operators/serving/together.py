@@ -24,7 +24,6 @@ from sqlext_operators.serving.steps import (
     ServingSpec,
     Step,
     WindowStep,
-    computed,
 )
 from sqlext_operators.serving.store import KeptRows
 
@@ -78,7 +77,7 @@ def _branch(step: BranchStep, rows: pa.RecordBatch, requests: Requests) -> pa.Re
 
 
 def _windows(step: WindowStep, rows: pa.RecordBatch, requests: Requests) -> pa.RecordBatch:
-    asked, ordered = computed(step.wire, rows), step.window.order
+    asked, ordered = step.asked(rows), step.window.order
     times = [0] * rows.num_rows if ordered is None else order_with_nulls(asked.column(ordered)).tolist()
     alone: dict[int, pa.RecordBatch] = {}
     parts: list[Part] = []

@@ -102,18 +102,21 @@ class Frames:
         return cls(end, start, end, None, None, None, start, end, end, end, np.ones(1, np.bool_))
 
     @classmethod
-    def joined(cls, parts: Sequence[Frames]) -> Frames:
+    def joined(cls, parts: Sequence[Frames], known: dict[tuple[int, int], Any]) -> Frames:
         """The frames of several windows over the same candidates, those of one window behind those of another. The
-        first of each window has to be fresh."""
+        first of each window has to be fresh. `known` has columns that windows share, as often as they were joined."""
         if len(parts) == 1:
             return parts[0]
         columns: list[Any] = []
         for name, *arrays in zip(cls.__dataclass_fields__, *(part.__dict__.values() for part in parts), strict=True):
-            absent = [array is None for array in arrays]
-            if all(absent):
-                columns.append(None)
+            first = arrays[0]
+            if all(array is first for array in arrays):
+                repeated = id(first), len(arrays)
+                if repeated not in known:
+                    known[repeated] = None if first is None else np.concatenate(arrays)
+                columns.append(known[repeated])
                 continue
-            if any(absent):
+            if any(array is None for array in arrays):
                 nothing = [np.zeros(len(part), np.bool_) if name == "current" else part.hi for part in parts]
                 arrays = [less if array is None else array for array, less in zip(arrays, nothing, strict=True)]
             columns.append(np.concatenate(arrays))

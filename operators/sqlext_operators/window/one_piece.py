@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,11 +46,12 @@ class OnePieceProcessor:
         np.not_equal(rows[1][1:], rows[1][:-1], out=fresh[1:])
         frames = [state.frames(buffer, rows, fresh) for state in self._windows]
         together: dict[tuple[int, ...], Frames] = {}
+        repeated: dict[tuple[int, int], Any] = {}
         columns: dict[str, pa.Array] = {}
         for call in self._calls:
             windows = tuple(call.windows)
             if windows not in together:
-                together[windows] = Frames.joined([frames[place] for place in windows])
+                together[windows] = Frames.joined([frames[place] for place in windows], repeated)
             columns.update(call.results(buffer, together[windows], len(row)))
         return columns
 

@@ -15,12 +15,14 @@ The first two columns were measured before `top_texts` stopped counting referenc
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.arrays import Bools, Int64s
-from sqlext_operators.columns.codes import ranked
+from sqlext_operators.columns.codes import encoded, ranked
 from sqlext_operators.columns.flat import take, to_array
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import WEIGHT_BYTES, Evaluator, Rows
@@ -40,15 +42,17 @@ _FEW_ROWS, _FEW_WANTED = 64, 8
 
 
 class ValueCounts(Evaluator):
-    """Non-NULL values by their rank among the values at hand.
+    """Non-NULL values by their place among the values at hand.
 
     For an unbounded window it keeps the distinct values of the folded rows and their counts. After `load`: values are
-    the distinct ones, ascending; codes int64[candidates] and all_codes int64[buffer rows] are places in it, -1 for
-    NULL; permanent int64[p] are the folded ones' codes, with their numbers in permanent_counts; counts int64[values]
-    holds these numbers and is for the kernel to change.
+    the distinct ones, as `encode` orders them; codes int64[candidates] and all_codes int64[buffer rows] are places in
+    it, -1 for NULL; permanent int64[p] are the folded ones' codes, with their numbers in permanent_counts; counts
+    int64[values] holds these numbers and is for the kernel to change.
     """
 
     takes_dictionaries = True
+    #: Gives codes and values: `ranked`, or `encoded` where the order of the values does not matter.
+    encode: ClassVar[Callable[[pa.Array], tuple[Int64s, pa.Array]]] = staticmethod(ranked)
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
@@ -61,9 +65,9 @@ class ValueCounts(Evaluator):
 
     def load(self, rows: Rows) -> None:
         if self.folded is None:
-            codes, self.values = rows.shared(ranked, rows.args[0])
+            codes, self.values = rows.shared(self.encode, rows.args[0])
         else:
-            codes, self.values = ranked(pa.concat_arrays([rows.args[0], self.folded[0]]))
+            codes, self.values = self.encode(pa.concat_arrays([rows.args[0], self.folded[0]]))
         self.all_codes = codes[: rows.count]
         self.codes = self.all_codes if rows.candidates is None else self.all_codes[rows.candidates]
         self.permanent = codes[rows.count :]
@@ -199,6 +203,8 @@ class Mode(ValueCounts):
 class Top1Ratio(ValueCounts):
     """The share of the most frequent value among all non-NULL values; 0 if there is none."""
 
+    encode = staticmethod(encoded)
+
     def prepare(self) -> None:
         self._ties = np.zeros(2 * len(self.codes) + 2, np.int64)
         total, mode = int(self.permanent_counts.sum()), int(self.permanent_counts.max(initial=0))
@@ -213,6 +219,8 @@ class Top1Ratio(ValueCounts):
 
 class Entropy(ValueCounts):
     """log2(n) - sum(c * log2(c)) / n for the counts c of n values: Shannon's entropy in bits, within 1e-14."""
+
+    encode = staticmethod(encoded)
 
     def prepare(self) -> None:
         self._sums = sum_terms(self.counts)
