@@ -15,7 +15,6 @@ The first two columns were measured before `top_texts` stopped counting referenc
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -45,14 +44,14 @@ class ValueCounts(Evaluator):
     """Non-NULL values by their place among the values at hand.
 
     For an unbounded window it keeps the distinct values of the folded rows and their counts. After `load`: values are
-    the distinct ones, as `encode` orders them; codes int64[candidates] and all_codes int64[buffer rows] are places in
+    the distinct ones, ascending if `in_order`; codes int64[candidates] and all_codes int64[buffer rows] are places in
     it, -1 for NULL; permanent int64[p] are the folded ones' codes, with their numbers in permanent_counts; counts
     int64[values] holds these numbers and is for the kernel to change.
     """
 
     takes_dictionaries = True
-    #: Gives codes and values: `ranked`, or `encoded` where the order of the values does not matter.
-    encode: ClassVar[Callable[[pa.Array], tuple[Int64s, pa.Array]]] = staticmethod(ranked)
+    #: Whether the values are ascending; else they are in any order.
+    in_order: ClassVar[bool] = True
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
@@ -64,10 +63,11 @@ class ValueCounts(Evaluator):
         return 0 if self.folded is None else len(self.folded[1])
 
     def load(self, rows: Rows) -> None:
+        encode = ranked if self.in_order else encoded
         if self.folded is None:
-            codes, self.values = rows.shared(self.encode, rows.args[0])
+            codes, self.values = rows.shared(encode, rows.args[0])
         else:
-            codes, self.values = self.encode(pa.concat_arrays([rows.args[0], self.folded[0]]))
+            codes, self.values = encode(pa.concat_arrays([rows.args[0], self.folded[0]]))
         self.all_codes = codes[: rows.count]
         self.codes = self.all_codes if rows.candidates is None else self.all_codes[rows.candidates]
         self.permanent = codes[rows.count :]
@@ -203,7 +203,7 @@ class Mode(ValueCounts):
 class Top1Ratio(ValueCounts):
     """The share of the most frequent value among all non-NULL values; 0 if there is none."""
 
-    encode = staticmethod(encoded)
+    in_order = False
 
     def prepare(self) -> None:
         self._ties = np.zeros(2 * len(self.codes) + 2, np.int64)
@@ -220,7 +220,7 @@ class Top1Ratio(ValueCounts):
 class Entropy(ValueCounts):
     """log2(n) - sum(c * log2(c)) / n for the counts c of n values: Shannon's entropy in bits, within 1e-14."""
 
-    encode = staticmethod(encoded)
+    in_order = False
 
     def prepare(self) -> None:
         self._sums = sum_terms(self.counts)
