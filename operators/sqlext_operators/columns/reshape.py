@@ -6,6 +6,7 @@ Fields keep whether they may be NULL and their metadata, and batches without col
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -33,6 +34,7 @@ def stacked(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=first.schema)
 
 
+@lru_cache(64)
 def rows_without_columns(count: int) -> pa.RecordBatch:
     """A batch of `count` rows and no columns (what SELECT count(*) OVER w passes through)."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))

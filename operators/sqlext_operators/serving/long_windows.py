@@ -57,8 +57,8 @@ def processed(
 def piece_of(parts: Sequence[Part], types: pa.Schema, group: Int64s | None = None) -> Piece:
     """The rows of parts (source, times, rows), with the columns of a schema, in the order of group and time; those of
     earlier parts first where times are equal."""
-    names = [item.name for item in types]
-    args = {name: concatenate([rows.column(name) for *_, rows in parts], types.field(name).type) for name in names}
+    columns = zip(types.names, types.types, strict=True)
+    args = {name: concatenate([rows.column(name) for *_, rows in parts], kind) for name, kind in columns}
     source = np.concatenate([np.full(len(times), number, np.uint8) for number, times, _ in parts])
     times = np.concatenate([times for _, times, _ in parts])
     if group is not None or (times[1:] < times[:-1]).any():
@@ -177,13 +177,19 @@ class LongCalls:
     def _text(self, call: LongCall, categories: pa.Array, values: pa.Array) -> pa.Array:
         """One text of the values by category, as `max_cate` writes it; without those that have none."""
         some = pc.greater(values, 0) if call.counts else values.is_valid()
-        pairs = values.filter(some), categories.filter(some)
+        pairs = (values, categories) if some.true_count == len(some) else (values.filter(some), categories.filter(some))
         types = tuple(array.type for array in pairs)
-        written = Call("max_cate", ("value", "category"), "text")
-        site = call_site(written, types, unbounded=False, ansi=self.spec.ansi, time_zone=self.spec.time_zone)
-        evaluator = site.function.evaluation.create(site)
+        name = f"text of {types}"
+        evaluator = self.processors.pop(name, None)
+        if evaluator is None:
+            written = Call("max_cate", ("value", "category"), "text")
+            site = call_site(written, types, unbounded=False, ansi=self.spec.ansi, time_zone=self.spec.time_zone)
+            evaluator = site.function.evaluation.create(site)
+        evaluator.forget()
         evaluator.load(Rows(pairs, None, len(pairs[0])))
-        return evaluator.evaluate(Frames.whole(len(pairs[0])))
+        text = evaluator.evaluate(Frames.whole(len(pairs[0])))
+        self.processors[name] = evaluator  # not after an error
+        return text
 
 
 @dataclass(frozen=True)

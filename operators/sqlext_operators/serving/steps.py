@@ -300,9 +300,12 @@ class WindowStep:
 
     def beside(self, batch: pa.RecordBatch, results: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """The rows with the windows' results, by their names."""
-        names = [call.output for window in self.window.windows for call in window.calls]
-        columns = [results[name] for name in names]
-        return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *names])
+        columns = [results[name] for name in self._outputs]
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *self._outputs])
+
+    @cached_property
+    def _outputs(self) -> list[str]:
+        return [call.output for window in self.window.windows for call in window.calls]
 
     def has_many(self, key: pa.RecordBatch, stores: Stores) -> bool:
         """Whether a key has so many rows that condensing them may save time."""
