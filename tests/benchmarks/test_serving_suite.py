@@ -92,11 +92,11 @@ def test_a_request_does_not_wait_for_the_one_before() -> None:
 
 
 def test_requests_before_the_others_do_not_count() -> None:
-    found = sent(0.0, Flow(ASK, 100.0), 0.2, warm=0.1)
+    found = sent(0.0, Flow(ASK, 100.0), 0.2, warm=1.0)
     assert len(found.seconds) == 20
-    assert 0.1 < found.elapsed < 0.3
-    found = sent(0.02, Flow(ASK, connections=1), 0.1, warm=0.2)
-    assert 1 <= len(found.seconds) <= 5
+    assert 0.1 < found.elapsed < 1.0
+    found = sent(0.02, Flow(ASK, connections=1), 0.5, warm=0.2)
+    assert 1 <= len(found.seconds) <= 25
 
 
 def test_a_latency_counts_from_the_time_of_the_request_also_without_a_free_connection() -> None:
