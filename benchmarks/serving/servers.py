@@ -101,8 +101,8 @@ class ServerProcess:
 
     @property
     def most_memory(self) -> int:
-        """The most resident bytes that the process has had, or since `forget_most_memory`, where the system tells it; else
-        those of now."""
+        """The most resident bytes that the process has had, since `forget_most_memory` if that was called, where the
+        system tells it; else those of now."""
         with suppress(OSError), open(f"/proc/{self._process.pid}/status") as status:  # noqa: PTH123
             for line in status:
                 if line.startswith("VmHWM:"):
