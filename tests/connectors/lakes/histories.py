@@ -25,7 +25,8 @@ _ROWS = (
 
 
 class Lakehouse(NamedTuple):
-    """What differs between Delta and Iceberg. `version` gives the newest version of a table, for VERSION AS OF."""
+    """What differs between Delta and Iceberg. `create` needs the `key` that tells rows apart; `version` is the newest
+    one of a table, for VERSION AS OF."""
 
     schema: str
     create: str
@@ -53,7 +54,7 @@ LAKEHOUSES = {
     ),
     "iceberg": Lakehouse(
         "ice.shop",
-        f"USING iceberg PARTITIONED BY (bucket(3, id)) TBLPROPERTIES ('format-version' = '2', {MERGE_ON_READ})",
+        f"USING iceberg PARTITIONED BY (bucket(3, {{key}})) TBLPROPERTIES ('format-version' = '2', {MERGE_ON_READ})",
         "CALL ice.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))",
         _iceberg_version,
     ),
@@ -84,7 +85,9 @@ class History:
         """Versions of both tables after the first rows and after each step."""
         for name in TABLES:
             self._do(f"DROP TABLE IF EXISTS {self.table(name)}")
-            self._do(f"CREATE TABLE {self.table(name)} {self.lakehouse.create} AS {self._rows(name, 60)}")
+            self._do(
+                f"CREATE TABLE {self.table(name)} {self.lakehouse.create.format(key='id')} AS {self._rows(name, 60)}"
+            )
         versions = [self._versions()]
         for _ in range(self.steps):
             change = self._random.choices((self._of_rows, self._of_columns, self._compacted), (6, 3, 1))[0]
