@@ -77,6 +77,8 @@ class _Replay:
         for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone"):
             self._own.spark.conf.set(setting, str(session.spark.conf.get(setting)))
         self._sql = with_row(deployment.sql, deployment.compat, deployment.request)
+        #: Those of batch: with ROW in the text, a column without an alias has another name.
+        self._names = session.sql(deployment.sql).columns
         spark = session.spark
         analyzed = session.plan(deployment.sql).analyzed
         unread = {scan.table for scan in analyzed.collect(Scan)} - set(deployment.spec.tables) if analyzed else set()
@@ -142,8 +144,13 @@ class _Replay:
             columns = [f"CAST(`{item.name}` AS {item.dataType.simpleString()})" for item in spark.table(name).schema]
             frame = self._own.spark.createDataFrame(table.take(pa.array(places))).coalesce(1)
             frame.selectExpr(*columns, *([ROW] if name == request else [])).createOrReplaceTempView(name)
-        rows = [row.asDict() for row in self._own.sql(self._sql).collect()]
-        return {row.pop(ROW): row for row in rows}
+        found = self._own.sql(self._sql)
+        columns = found.columns
+        shown = [place for place, name in enumerate(columns) if name != ROW]
+        return {
+            row[columns.index(ROW)]: dict(zip(self._names, (row[place] for place in shown), strict=True))
+            for row in found.collect()
+        }
 
     def _time_codes(self, name: str) -> Int64s:
         """int64[rows], the codes of a table's times; the smallest one where it has none."""
