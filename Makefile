@@ -20,7 +20,7 @@ SPARK ?= 3.5.9 4.0.5 4.1.4 4.2.1
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo examples test test-all test-docs test-lowest test-newest test-spark docs differential fuzz lint wheel bench peers lock java clean help
+.PHONY: demo examples test test-all test-docs test-lowest test-newest test-spark test-connectors test-connectors-slice docs differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -43,12 +43,21 @@ test: $(VENV)/.dev java  ## the tests, first those without Spark
 test-all: $(VENV)/.dev java  ## the tests, slow ones too, with new random examples and the data of ../shared
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m tests.spark_versions 3.5.9 4.0.5 4.1.4 4.2.1 --slice)
+	$(if $(ARGS),,$(MAKE) test-connectors ARGS=--slow)
 
 test-docs: $(VENV)/.dev java  ## the slow tests of what people read: all examples of the manual, the tutorials, the site
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow tests/test_docs.py tests/test_docs_console.py tests/test_site.py tests/test_tutorials.py tests/test_examples.py $(ARGS)
 
 test-spark: $(VENV)/.dev java  ## the tests with Spark on other versions of it: `make test-spark SPARK=4.0.5`
 	$(BIN)/python -m tests.spark_versions $(SPARK) $(ARGS)
+
+# Spark 4.1 is the line that Kafka, Delta and Iceberg all have jars for. Storage has a Spark of its own.
+test-connectors: $(VENV)/.dev java  ## statements over Kafka, Delta, Iceberg and S3, on PySpark 4.1.1; `ARGS=--slow`: kills too
+	$(BIN)/python -m tests.spark_versions 4.1.1 -- -n 0 tests/connectors --ignore tests/connectors/storage $(ARGS)
+	$(BIN)/python -m tests.spark_versions 4.1.1 -- -n 0 tests/connectors/storage $(ARGS)
+
+test-connectors-slice: $(VENV)/.dev java  ## of these, a window over topics of Kafka and one over Delta tables
+	$(BIN)/python -m tests.spark_versions 4.1.1 -- -n 0 tests/connectors/test_kafka.py tests/connectors/lakes/test_delta.py -k "window or files_hold"
 
 # For a nightly job: a version of Spark to come is met before its users meet it.
 test-newest: $(VENV)/.dev java  ## the central tests of each feature on the newest PySpark of the index

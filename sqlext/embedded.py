@@ -26,6 +26,8 @@ from sqlext_planner.spark.session import is_stopped, java_process
 from sqlext_planner.spark.streams import stream_settings
 from sqlext_planner.spark.versions import check_pyspark, keep_quiet, spark_line, spark_version
 
+from sqlext.packages import check_running, packages_of, with_packages
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -35,6 +37,8 @@ _PATIENCE = 10
 _ENDED: set[int] = set()
 #: The folder of the Java that PySpark is starting: until it answers, PySpark does not say which process it is.
 _STARTING: list[Path] = []
+#: The packages that the Java of this process was started with.
+_JAVA_PACKAGES: set[str] = set()
 
 #: Started in place of `java`. It writes down its process and its caller's (`_launched`), and drops the arguments from
 #: Spark that only make Java print a warning or fail.
@@ -134,8 +138,9 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
     """A new local Spark in this process, or the running one with `conf`'s run-time settings applied to it.
 
     `master` is `local[*]` by default. Python workers run `spark.pyspark.python`, by default this interpreter, with this
-    process's import path.
-    Raises ConfigurationError if there is no PySpark or Java, or Spark does not start.
+    process's import path. Packages in `spark.jars.packages` are checked, and get what they need (`with_packages`).
+    Raises ConfigurationError if there is no PySpark or Java, or Spark does not start; for packages that the running one
+    lacks.
     """
     running = active_session()
     from py4j.protocol import Py4JError
@@ -143,33 +148,53 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
     from pyspark.sql import SparkSession
 
     if running is not None:
+        check_running(running, conf or {})
         for key, value in (conf or {}).items():
             if running.conf.isModifiable(key):
                 running.conf.set(key, value)
         return running
+    conf = with_packages(conf or {})
+    packages = packages_of(conf)
+    _leave_java_without(packages)
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
     atexit.register(_remove, home, os.getpid())
     write_launcher(home, java)
     builder = SparkSession.builder.appName("sqlext")
-    for key, value in {**_defaults(home, master), **(conf or {})}.items():
+    for key, value in {**_defaults(home, master), **conf}.items():
         builder = builder.config(key, value)
-    python = (conf or {}).get("spark.pyspark.python") or sys.executable
+    python = conf.get("spark.pyspark.python") or sys.executable
     environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with environment_of(**environment), _temporary_files_in(home), _interrupts_kept():
         _STARTING.append(home)
         try:
             session = builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
+            asked = f"; it was asked to get {', '.join(packages)}" if packages else ""
             raise ConfigurationError(
-                f"Spark did not start: {_reason(error)}",
+                f"Spark did not start: {_reason(error)}{asked}",
                 condition="spark-start",
                 help="the lines above say why; the settings can be given as Session(config=...) or --conf",
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error
+        _JAVA_PACKAGES.update(packages)
         _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
     keep_quiet()
     return session
+
+
+def _leave_java_without(packages: Sequence[str]) -> None:
+    """End the Java of a Spark that was stopped if it lacks packages, which Java gets only when it starts."""
+    from pyspark import SparkContext
+
+    process, gateway = java_process(), SparkContext._gateway
+    if process is None or gateway is None or _JAVA_PACKAGES.issuperset(packages):
+        return
+    gateway.shutdown()
+    _signal((process.pid,), signal.SIGTERM)
+    _kill_late((process.pid,))
+    SparkContext._gateway = SparkContext._jvm = None
+    _JAVA_PACKAGES.clear()
 
 
 def _reason(error: Exception) -> str:

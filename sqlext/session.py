@@ -16,6 +16,7 @@ from sqlext_planner.spark.session import check_version, is_stopped, settings_cha
 from sqlext_planner.spark.session import settings as settings_of
 from sqlext_planner.spark.tables import VIEW_SETTINGS, TemporaryViews
 
+from sqlext.packages import PACKAGES, check_running, packages_of
 from sqlext.run.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
 from sqlext.run.passthrough_cache import PassthroughCache
 from sqlext.syntax.sql_settings import ANSI, SqlSettings, references
@@ -52,6 +53,7 @@ class Session:
     config  settings: a Config, or a mapping of `sqlext.*` keys (and `spark.*` keys, applied to the Spark session).
             Settings that are not given here are read from the Spark session for each statement, so
             ``SET sqlext.planner.alwaysLower = true`` works.
+    packages  of Spark, as `group:artifact:version`, which an embedded Spark downloads and sets up when it starts
 
     Between statements a Session remembers which queries went to Spark as they are, so that it does not plan them again
     (passthrough_cache.py), and what temporary views are, as long as Spark has the same ones (spark/tables.py of the
@@ -63,6 +65,7 @@ class Session:
         spark: SparkSession | None = None,
         compat: str | None = None,
         config: Config | Mapping[str, str] | None = None,
+        packages: Sequence[str] = (),
     ) -> None:
         if compat is not None and compat not in COMPAT:
             known = " or ".join(map(repr, COMPAT))
@@ -72,6 +75,7 @@ class Session:
         self.compat = compat
         self._config = config if isinstance(config, Config) else None
         given = {} if config is None or isinstance(config, Config) else {k: str(v) for k, v in config.items()}
+        given |= {PACKAGES: ",".join([*packages_of(given), *packages])} if packages else {}
         self._settings = {key: value for key, value in given.items() if key.lower().startswith(PREFIX)}
         self._spark_settings = {key: value for key, value in given.items() if key not in self._settings}
         Config.from_mapping(self._settings)  # a wrong key or value fails now, not at the first statement
@@ -330,14 +334,13 @@ class Session:
         Raises ConfigurationError for a setting that can no longer change, and for a server of another version."""
         check_version(spark)
         use_own_python(spark)
+        check_running(spark, self._spark_settings)
         for key, value in self._spark_settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
-            elif spark.conf.get(key, None) != value:
-                help = "set it when Spark starts"
-                raise ConfigurationError(
-                    f"setting '{key}' cannot change while Spark runs", condition="fixed-setting", help=help
-                )
+            elif key != PACKAGES and spark.conf.get(key, None) != value:
+                message = f"setting '{key}' cannot change while Spark runs"
+                raise ConfigurationError(message, condition="fixed-setting", help="set it when Spark starts")
         return spark
 
     def _stage(

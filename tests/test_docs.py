@@ -34,6 +34,8 @@ PAGES = [
 SHOWN_ONLY = {"text", "toml"}
 #: Pages whose python blocks run streams, for a minute together.
 STREAMS = {"early-answers.md", "streams.md"}
+#: Pages that tests elsewhere follow, each as a whole: tests/test_tutorials.py, tests/connectors/test_page.py.
+FOLLOWED = {"tutorials", "connectors.md"}
 
 _BLOCK = re.compile(r"(?:<!-- fails: ([\w, ]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -62,8 +64,9 @@ EXAMPLES = list(examples())
 
 
 def of(language: str) -> list[Example]:
-    # tests/test_tutorials.py follows the pages of this folder, each as a whole
-    return [one for one in EXAMPLES if one.language == language and one.page.parent.name != "tutorials"]
+    return [
+        one for one in EXAMPLES if one.language == language and not FOLLOWED & {one.page.name, one.page.parent.name}
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +18,8 @@ class TableInfo:
     files (`parquet`, `csv`); `rows` and `bytes` are None where unknown (bytes are uncompressed estimates).
     `is_streaming` says that reading the table gives a stream, even where a view hides that; `watermark` is the column
     that has its watermark, with the delay in milliseconds. `inferred_doubles` are the columns that are DOUBLE because
-    values of text look so: what is text there may be equal here.
+    values of text look so: what is text there may be equal here. `left_to_spark` asks a running Spark why nobody else
+    may read the table; it answers None for files that hold exactly the table's rows.
     """
 
     name: str
@@ -30,6 +31,7 @@ class TableInfo:
     is_streaming: bool = False
     watermark: tuple[str, int] | None = None
     inferred_doubles: tuple[str, ...] = ()
+    left_to_spark: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

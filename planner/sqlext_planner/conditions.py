@@ -108,6 +108,11 @@ Condition = Literal[
     "spark-connect",
     "worker-python",
     "worker-packages",
+    "connector-jars",
+    "kafka-away",
+    "kafka-messages-gone",
+    "kafka-repeated",
+    "kafka-topic",
     "benchmark",
 ]
 

@@ -45,6 +45,7 @@ class Planner:
     #: Why Spark refuses the whole statement, so that no operator of ours runs.
     refused: str | None = None
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
+    _telling: dict[int, tuple[PhysicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of `node`; a node shared by two parents gets one physical node."""
@@ -59,13 +60,24 @@ class Planner:
         return self.refused or (None if self.catalog is None else self.catalog.stream_obstacle())
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
-        """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
+        """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files; its scan of
+        any other table tells who reads it."""
         scan = _plain_scan(child)
-        if self.config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
+        if scan is None or scan.info is None:
             return child
-        rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
-        why = "the scatter task reads the files itself, unless their footers or a cluster rule it out"
-        return ArrowScanExec(child, why=f"plain Parquet{rows}: {why}")
+        if self.config.arrow_scan != "false" and scan.info.format == "parquet":
+            rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
+            return ArrowScanExec(child, why=f"plain Parquet{rows}: {_BY_TASKS}")
+        if scan.info.left_to_spark is None:
+            return child
+        if id(child) not in self._telling:
+            if id(scan) not in self._telling:  # one node for all that read it, as one reading of the table
+                telling = replace(scan, read_by=partial(_reader, self.config, scan.info.left_to_spark))
+                self._telling[id(scan)] = (scan, telling)
+            telling_scan = self._telling[id(scan)][1]
+            told = child.transform_up(lambda node: telling_scan if node is scan else node)
+            self._telling[id(child)] = (child, told)
+        return self._telling[id(child)][1]
 
     def _first_answer(self, node: LogicalPlan) -> PhysicalPlan:
         for strategy in STRATEGIES:
@@ -282,6 +294,17 @@ def _sized_info(scan: SparkExec | None, node: IntervalJoin, planner: Planner) ->
         return scan.info
     assert isinstance(scan.node, Scan)
     return replace(scan.info, bytes=planner.catalog.table_bytes(scan.node.table))
+
+
+_BY_TASKS = "the scatter task reads the files itself, unless their footers or a cluster rule it out"
+
+
+def _reader(config: Config, left_to_spark: Callable[[], str | None]) -> str:
+    """Who reads a table for an operator of ours, and why."""
+    if config.arrow_scan == "false":
+        return "Spark, since sqlext.exchange.arrowScan is false"
+    reason = left_to_spark()
+    return f"tasks, as plain Parquet: {_BY_TASKS}" if reason is None else f"Spark, since {reason}"
 
 
 def _plain_scan(plan: PhysicalPlan) -> SparkExec | None:

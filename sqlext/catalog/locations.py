@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, masked
 
 _file_error = partial(ConfigurationError, condition="file-access")
 
@@ -47,6 +47,9 @@ class RemoteData:
     uri: str
     scheme: str
 
+    def __str__(self) -> str:
+        return masked(self.uri)
+
 
 def located(path: Path | str) -> LocalData | RemoteData:
     """What a path, a pattern (`2024-*.parquet`, `{a,b}/*.csv`) or a URI means. A path that exists is no pattern.
@@ -55,12 +58,26 @@ def located(path: Path | str) -> LocalData | RemoteData:
     URI with a host.
     """
     text = os.fspath(path)
+    match = None if os.path.lexists(text) else _URI.fullmatch(text)
+    if match is not None and match["scheme"].lower() == "file":
+        return _local(_file_path(text, match["rest"]), text)
+    return remote_data(text) or _local(text, text)
+
+
+def written_at(text: str) -> Path | RemoteData:
+    """Where something is to be written. Raises ConfigurationError as `located`."""
     match = _URI.fullmatch(text)
-    if match is None or os.path.lexists(text):
-        return _local(text, text)
+    if match is not None and match["scheme"].lower() == "file":
+        return Path(_file_path(text, match["rest"]))
+    return remote_data(text) or Path(text).expanduser()
+
+
+def remote_data(text: str) -> RemoteData | None:
+    """What a URI of another machine means; None for any other text, and for one that is a file here."""
+    match = None if os.path.lexists(text) else _URI.fullmatch(text)
+    if match is None:
+        return None
     scheme, rest = match["scheme"].lower(), match["rest"]
-    if scheme == "file":
-        return _local(_file_path(text, rest), text)
     if not rest.startswith("//"):
         raise _file_error(
             f"'{text}' has one slash after '{scheme}:'",

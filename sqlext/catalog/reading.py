@@ -260,6 +260,7 @@ _SPARKS_WORDS = (
         "is Avro, and Spark's package for it is missing",
         "start Spark with spark.jars.packages=org.apache.spark:spark-avro_{scala}:{version}",
     ),
+    ("UnknownStoreException", "is in a bucket that is not there", "check the name of the bucket, or make it first"),
     ("CONFLICTING_", "has folders of different partition columns", _LAYOUT),
     ("PATH_NOT_FOUND", "does not exist", "check the path"),
     ("FileNotFoundException", "does not exist", "check the path"),
@@ -269,19 +270,21 @@ _SPARKS_WORDS = (
 
 
 @contextmanager
-def data_errors(spark: SparkSession, path: str) -> Iterator[None]:
-    """Errors of Spark and of a file system become a ConfigurationError about the path or URI; one of ours stays."""
+def data_errors(spark: SparkSession, path: str, done: str = "read") -> Iterator[None]:
+    """Errors of Spark and of a file system become a ConfigurationError about the path or URI that is `done`; one of
+    ours stays."""
     try:
         yield
     except Exception as error:
         if not type(error).__module__.startswith(("py4j", "pyspark")):  # a Connect client may have no py4j
             raise
-        message, help = explained(path, _text(error), spark.version)
+        message, help = explained(path, _text(error), spark.version, done)
         raise ConfigurationError(message, condition="file-access", help=help) from error
 
 
-def explained(path: str, text: str, version: str) -> tuple[str, str]:
-    """What an error of Spark about a path or URI means, and what to do. `version` is Spark's."""
+def explained(path: str, text: str, version: str, done: str = "read") -> tuple[str, str]:
+    """What an error of Spark about a path or URI means, and what to do. `version` is Spark's; `done` is what was done
+    to it: `read` or `written`."""
     name = path.partition(":")[0].lower() if ":/" in path else "file"
     package, credentials = SCHEMES.get(name, (None, "check who may read it"))
     if "No FileSystem for scheme" in text:
@@ -294,7 +297,7 @@ def explained(path: str, text: str, version: str) -> tuple[str, str]:
             "hadoop-client-api among Spark's jars",
         )
     for pattern, what, help in (
-        (_REFUSED, "may not be read", credentials),
+        (_REFUSED, f"may not be {done}", credentials),
         (_UNREACHABLE, "cannot be reached", "check the host in the URI, and the network"),
         (_NO_HOST, "names no host", f"write {name}://HOST:PORT/folder"),
     ):
@@ -303,7 +306,7 @@ def explained(path: str, text: str, version: str) -> tuple[str, str]:
     for words, what, help in _SPARKS_WORDS:
         if words in text:
             return f"'{path}' {what}", help.format(version=version, scala="2.12" if version[:1] == "3" else "2.13")
-    return f"'{path}' cannot be read: {_line(text, re.compile(r'.'))}", "check the files"
+    return f"'{path}' cannot be {done}: {_line(text, re.compile(r'.'))}", "check the files"
 
 
 def _text(error: Exception) -> str:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
@@ -18,6 +18,7 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.physical_plan import quoted, sentences
 from sqlext_planner.spark.plans import estimated_bytes, table_growth
+from sqlext_planner.spark.scans import why_only_spark
 from sqlext_planner.spark.session import is_remote
 from sqlext_planner.spark.streams import check_settings, watermarks
 from sqlext_planner.spark.tables import KnownView, TemporaryViews, quoted_name
@@ -301,7 +302,7 @@ class SparkCatalog:
             return described
         if "timestamp_ntz" in str(info.columns) and info.columns != described.columns:  # the view reads them in a zone
             return replace(info, columns=described.columns, format=None, paths=())
-        return replace(info, columns=described.columns)
+        return replace(info, columns=described.columns, left_to_spark=described.left_to_spark)
 
     def _described(self, name: str) -> TableInfo | None:
         """The columns of a table or view."""
@@ -309,7 +310,7 @@ class SparkCatalog:
 
         view = self._view(name)
         if view is not None and view.columns is not None:
-            return TableInfo(name, view.columns)
+            return TableInfo(name, view.columns, left_to_spark=partial(self._left_to_spark, name))
         try:
             frame = self._spark.table(_quoted(name))
             columns, is_streaming = _columns(frame), frame.isStreaming
@@ -319,7 +320,11 @@ class SparkCatalog:
         if view is not None and self._views is not None and view is self._views.find(name, self._settings):
             # it was not replaced meanwhile
             view.columns = columns
-        return TableInfo(name, columns, is_streaming=is_streaming, watermark=watermark)
+        reason = partial(self._left_to_spark, name)
+        return TableInfo(name, columns, is_streaming=is_streaming, watermark=watermark, left_to_spark=reason)
+
+    def _left_to_spark(self, name: str) -> str | None:
+        return why_only_spark(self._spark.table(_quoted(name)))
 
     def _view(self, name: str) -> KnownView | None:
         """The temporary view of this name, if it can be remembered."""

@@ -186,13 +186,17 @@ def run(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "-o", "--output", help="Write to this file: .csv .json .jsonl .ndjson .parquet .pq .txt", metavar="OUT"
+            "-o",
+            "--output",
+            help="Write to this file or URI (s3a://bucket/out.parquet): .csv .json .jsonl .ndjson .parquet .pq .txt",
+            metavar="OUT",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,
     conf: options.Conf = None,
+    packages: options.Packages = None,
     compat: options.CompatOption = None,
     read: options.Read = None,
 ) -> None:
@@ -214,7 +218,7 @@ def run(
     """
     from sqlext.cli.run import run_query
 
-    run_query(file, sql, data, format, output, limit, conf or [], compat, read or [])
+    run_query(file, sql, data, format, output, limit, options.settings_with(conf, packages), compat, read or [])
 
 
 app.command()(deploy)
@@ -228,6 +232,7 @@ def shell(
     ] = None,
     data: options.Data = None,
     conf: options.Conf = None,
+    packages: options.Packages = None,
     compat: options.CompatOption = None,
     read: options.Read = None,
 ) -> None:
@@ -255,7 +260,7 @@ def shell(
     """
     from sqlext.cli.shell.main import run_shell
 
-    run_shell(sql, data, conf or [], compat, read or [])
+    run_shell(sql, data, options.settings_with(conf, packages), compat, read or [])
 
 
 @app.command()
@@ -303,6 +308,7 @@ def errors(
 @app.command()
 def doctor(
     conf: options.Conf = None,
+    packages: options.Packages = None,
     format: Annotated[options.TextOrJson, typer.Option(help="How to print it.")] = options.TextOrJson.text,
 ) -> None:
     """Check this machine: Java, packages, memory, folders, and a Spark that it starts with the same settings as `run`.
@@ -321,7 +327,7 @@ def doctor(
     """
     from sqlext.cli.doctor import run_doctor
 
-    run_doctor(conf or [], format)
+    run_doctor(options.settings_with(conf, packages), format)
 
 
 @app.command()

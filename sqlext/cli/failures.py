@@ -20,6 +20,7 @@ from sqlext_planner.errors import (
     SqlExtError,
     masked,
 )
+from sqlext_planner.spark.connectors import jars_error
 from sqlext_planner.spark.versions import as_sparks, condition_name, message_of, text_places
 
 from sqlext.cli.signals import stopped_by
@@ -181,6 +182,9 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
 
     error = as_sparks(error)
     text = str(error)
+    jars = jars_error(text) if isinstance(error, (PySparkException, Py4JError)) else None
+    if jars is not None:
+        return jars.text(width_of(sys.stderr, WIDTH)), USER_ERROR
     condition = failure_condition(text)
     if isinstance(error, Py4JError) and condition is not None:
         return f"{type(error).__name__}: {_without_java(text)}\n{look_up(condition)}", FAILURE

@@ -44,6 +44,14 @@ Conf = Annotated[
         autocompletion=completed_settings,
     ),
 ]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="G:A:V",
+        help="A package of Spark, as group:artifact:version, that Spark downloads when it starts, such as "
+        "io.delta:delta-spark_2.13:4.2.0. Can be given several times, or with commas.",
+    ),
+]
 Read = Annotated[
     list[str] | None,
     typer.Option(
@@ -59,3 +67,12 @@ CompatOption = Annotated[
         help="Read the SQL as OpenMLDB does: windows mean what they mean there, and what it refuses is an error."
     ),
 ]
+
+
+def settings_with(conf: list[str] | None, packages: list[str] | None) -> list[str]:
+    """What was given with --conf, and the packages of --packages behind those of --conf."""
+    from sqlext.packages import PACKAGES
+
+    texts = list(conf or [])
+    given = [text.partition("=")[2] for text in texts if text.partition("=")[0].strip() == PACKAGES][-1:]
+    return [*texts, f"{PACKAGES}={','.join([*given, *packages])}"] if packages else texts

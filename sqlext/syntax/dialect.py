@@ -263,10 +263,14 @@ class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
         return partition, order
 
     def _parse_union_source(self) -> Any:
-        """``[db.]table`` or ``(query) [[AS] alias]``."""
+        """``[db.]table [VERSION AS OF number]`` or ``(query) [[AS] alias]``."""
         index = self._index
         if not self._match(TokenType.L_PAREN, advance=False):
-            return mark(self, self._parse_table_parts(), index)
+            table: Any = self._parse_table_parts()
+            version = self._parse_version()
+            if version is not None:
+                table.set("version", version)
+            return mark(self, table, index)
         source = self._parse_select(table=True, parse_subquery_alias=False)
         named = self._match(TokenType.ALIAS)
         ends = self._curr.text.upper() in _FRAME_WORDS or (self._curr.text.upper(), self._next.text.upper()) == (

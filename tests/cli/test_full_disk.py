@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JError
 from sqlext_planner.errors import ConfigurationError
 
+from sqlext.cli.destinations import result_writer
 from sqlext.cli.failures import explained
-from sqlext.cli.run import result_writer
 
 FULL = "An error occurred while calling o1.end.\n: java.io.IOException: No space left on device\n\tat x.Y.z(Y.java:1)"
 

@@ -22,8 +22,8 @@ from rich.console import Console
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 
 from sqlext.cli import _run, terminal
+from sqlext.cli.destinations import byte_sink, replacing, write_pieces
 from sqlext.cli.failures import report
-from sqlext.cli.run import byte_sink, replacing, write_pieces
 from sqlext.cli.terminal import console, json_visible, print_rows, visible
 from tests.cli.conftest import ROOT, WINDOW
 from tests.command_line import Sqlext

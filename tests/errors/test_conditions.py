@@ -36,6 +36,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, statement
 from sqlext_planner.expressions.types import to_arrow
 from sqlext_planner.serving.lowering import ServingSettings
+from sqlext_planner.spark.connectors import jars_error, kafka_error
 from sqlext_planner.spark.session import check_version, settings_changed
 from sqlext_planner.spark.streams import check_settings, future_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error, task_error
@@ -292,7 +293,29 @@ CASES: dict[str, Callable[[], Any]] = {
     "server-busy": ask_while_it_stops,
     "server-failure": lambda: fails(failure()),
     "stream-settings": lambda: check_settings(SimpleNamespace(conf={})),  # type: ignore[arg-type]
+    "connector-jars": lambda: fails(
+        jars_error("java.lang.NoClassDefFoundError: org/apache/spark/kafka010/KafkaConfigUpdater") or KeyError()
+    ),
+    "kafka-away": lambda: stopped(
+        "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: describeTopics"
+    ),
+    "kafka-messages-gone": lambda: stopped(
+        "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because they are not available in Kafka any "
+        "more;\n...\nReason: Starting offset for orders-0 was 12 but consumer reset to 40. SQLSTATE: 22000"
+    ),
+    "kafka-repeated": lambda: stopped(
+        'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of '
+        '"scala.Option.get()" is null SQLSTATE: XXKST\nCurrent Committed Offsets: {KafkaV2[Subscribe[orders]]: {}}'
+    ),
+    "kafka-topic": lambda: stopped(
+        "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this partition."
+    ),
 }
+
+
+def stopped(text: str) -> None:
+    """What Spark says when Kafka stops a query."""
+    fails(kafka_error(f"[STREAM_FAILED] Query [id = 1] terminated with exception: {text}") or KeyError())
 
 
 def remote_settings() -> None:

@@ -43,9 +43,10 @@ def main(end: int, start: dict[str, Any]) -> None:
 
 
 def _function(name: str) -> Any:
-    """`name` of probes.py; `stream_probes.name` of that module."""
+    """`name` of probes.py; `stream_probes.name` of that module, and `tests.connectors.probes.name` of another one."""
     module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"tests.faults.{module or 'probes'}"), function)
+    whole = module if module.startswith("tests.") else f"tests.faults.{module or 'probes'}"
+    return getattr(importlib.import_module(whole), function)
 
 
 def _start(master: str, conf: dict[str, str]) -> Any:

@@ -19,7 +19,8 @@ from sqlext import Session
 from . import probes
 from .streaming import DELAY, SCHEMA, wait_for_commit
 
-_RUNNING: list[StreamingQuery] = []
+#: The queries that were started, the newest last.
+RUNNING: list[StreamingQuery] = []
 
 
 def start(
@@ -38,7 +39,7 @@ def start(
     writer = writer.option("path", f"{out}/sink").outputMode("append")
     if to_the_end:
         writer = writer.trigger(availableNow=True)
-    _RUNNING.append(writer.start())
+    RUNNING.append(writer.start())
 
 
 def stream(
@@ -59,7 +60,7 @@ def stream(
 
 def await_end(spark: SparkSession) -> dict[str, Any]:
     """Wait until the query ends: how many micro-batches it had, and its error."""
-    query = _RUNNING[-1]
+    query = RUNNING[-1]
     try:
         query.awaitTermination()
     except Exception as error:

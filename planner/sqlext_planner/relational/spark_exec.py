@@ -76,11 +76,13 @@ class SparkExec(NodeExec):
     """A node of the relational core, by Spark.
 
     `info` is what the catalog knows about a scanned table (files, format, sizes); None where planning had no catalog.
-    `fallback` says why Spark compares rows here, where an operator of ours was asked for.
+    `fallback` says why Spark compares rows here, where an operator of ours was asked for; `read_by` tells who reads a
+    table for an operator of ours, and why. It may ask Spark, for EXPLAIN.
     """
 
     info: TableInfo | None = None
     fallback: str = field(default="", compare=False, kw_only=True, repr=False)
+    read_by: Callable[[], str] | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     @property
     def frame_columns(self) -> tuple[str, ...]:
@@ -121,6 +123,9 @@ class SparkExec(NodeExec):
     def shown_calls(self) -> Iterator[ShownCall]:
         items = self.node.items if isinstance(self.node, Window) else ()
         return (ShownCall(item.column, str(item.expression)) for item in items)
+
+    def details(self) -> dict[str, Any]:
+        return super().details() | ({} if self.read_by is None else {"read by": self.read_by()})
 
     def node_name(self) -> str:
         return f"{self.node.node_name()}Exec"

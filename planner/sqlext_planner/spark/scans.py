@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import (
-    CATALOG_INDEX,
-    FILE_INDEX,
     ProjectItem,
     attribute_ids,
     class_name,
@@ -20,6 +18,7 @@ from sqlext_planner.spark.plans import (
     optimized_plan,
     texts_of,
 )
+from sqlext_planner.spark.relations import NotPlainError, files_of, known_files
 from sqlext_planner.spark.session import settings
 
 if TYPE_CHECKING:
@@ -48,16 +47,39 @@ class PlainScan:
 
 
 def plain_parquet_scan(frame: DataFrame) -> PlainScan | None:
+    """The scan behind a frame that only selects, renames and compares columns of local Parquet files; None for every
+    other frame."""
+    try:
+        return examined_scan(frame)
+    except NotPlainError:
+        return None
+
+
+def why_only_spark(frame: DataFrame) -> str | None:
+    """Why nobody but Spark may read what a frame reads, as the end of "Spark, since ..."; None if others may."""
+    try:
+        examined_scan(frame)
+    except NotPlainError as error:
+        return str(error)
+    return None
+
+
+def examined_scan(frame: DataFrame) -> PlainScan:
     """The scan behind a frame that only selects, renames and compares columns of local Parquet files.
 
     Works on the optimised plan, so that temporary views, tables of the catalog, `spark.read.parquet` and subqueries are
     alike. Spark itself evaluates conditions on partition columns: only files of partitions that hold them are listed.
-    None for every other frame, and where options or settings change how Spark reads files.
+    Raises NotPlainError for every other frame, for a relation that is not known to be exactly its files
+    (KNOWN_RELATIONS), and where settings change how Spark reads files.
     """
     plan = optimized_plan(frame)
-    if plan is None or not reads_plainly(settings(frame.sparkSession, PLAIN_SETTINGS)):
-        return None
-    return _scan_of(plan)
+    if plan is None:
+        raise NotPlainError("the files of a stream, or under Spark Connect, are not known to others")
+    scan = _scan_of(plan)
+    changed = changing_setting(settings(frame.sparkSession, PLAIN_SETTINGS))
+    if changed is not None:
+        raise NotPlainError(f"setting {changed} changes how it reads Parquet")
+    return scan
 
 
 #: Settings under which Spark's Parquet reader does more than read, with the value under which it only reads.
@@ -69,51 +91,52 @@ PLAIN_SETTINGS = {
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
 }
-_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-_PLAIN_OPTIONS = {"path", "paths", "basepath", "serialization.format"}
 
 
 def reads_plainly(known: Mapping[str, str]) -> bool:
     """Whether Spark's reader only reads; `known` are those of PLAIN_SETTINGS that are set."""
-    return all(known.get(key, plain).lower() == plain for key, plain in PLAIN_SETTINGS.items())
+    return changing_setting(known) is None
 
 
-def _scan_of(plan: Any) -> PlainScan | None:
+def changing_setting(known: Mapping[str, str]) -> str | None:
+    """The first of PLAIN_SETTINGS that has another value than the plain one."""
+    return next((key for key, plain in PLAIN_SETTINGS.items() if known.get(key, plain).lower() != plain), None)
+
+
+def _scan_of(plan: Any) -> PlainScan:
     """Project(Filter(Project(...(relation)))) in any order and number, as long as all of it is plain."""
     kind = class_name(plan)
-    if kind == "LogicalRelation":
-        return _relation_scan(plan, [])
-    if kind not in ("Project", "Filter"):
-        return None
     if kind == "Filter":
         return _filtered(plan)
+    if kind != "Project":
+        if plan.children().isEmpty():
+            return _relation_scan(plan, [])
+        raise NotPlainError(f"what it reads is computed first ({kind})")
     below = _scan_of(plan.child())
-    if below is None:
-        return None
     names: dict[int | None, Source] = dict(zip(attribute_ids(plan.child()), below.columns, strict=True))
     columns = [_scanned(plan, place, item, names) for place, item in enumerate(items_of_project(plan))]
-    if None in columns:
-        return None
-    return replace(below, columns=tuple(column for column in columns if column is not None))
+    known = tuple(column for column in columns if column is not None)
+    if len(known) < len(columns):
+        raise NotPlainError("a column is computed from others")
+    return replace(below, columns=known)
 
 
-def _filtered(plan: Any) -> PlainScan | None:
+def _filtered(plan: Any) -> PlainScan:
     """The scan of a Filter: conditions on partition columns choose files, the others are comparisons."""
     terms = _terms(plan.condition())
     child = plan.child()
-    if class_name(child) == "LogicalRelation":
+    if child.children().isEmpty():
         choosing = _partition_terms(child, terms)
         below = _relation_scan(child, [terms[place] for place in choosing])
         terms = [term for place, term in enumerate(terms) if place not in choosing]
     else:
         below = _scan_of(child)
-    if below is None:
-        return None
     names: dict[int | None, Source] = dict(zip(attribute_ids(child), below.columns, strict=True))
     filters = [_filter_of(term, names) for term in terms]
-    if None in filters:
-        return None
-    return replace(below, filters=below.filters + tuple(item for item in filters if item is not None))
+    known = tuple(item for item in filters if item is not None)
+    if len(known) < len(filters):
+        raise NotPlainError("a condition is more than a comparison of a column")
+    return replace(below, filters=below.filters + known)
 
 
 def _terms(condition: Any) -> list[Any]:
@@ -122,13 +145,12 @@ def _terms(condition: Any) -> list[Any]:
     return [condition]
 
 
-def _partition_terms(relation: Any, terms: Sequence[Any]) -> set[int]:
+def _partition_terms(leaf: Any, terms: Sequence[Any]) -> set[int]:
     """The places of the terms that only read partition columns of a relation."""
     from pyspark import SparkContext
 
-    if class_name(relation.relation()) != "HadoopFsRelation":
-        return set()
-    names = set(texts_of(relation.relation().partitionSchema().fieldNames()))
+    relation = files_of(leaf)
+    names = set() if relation is None else set(texts_of(relation.partitionSchema().fieldNames()))
     if not names:
         return set()
     java: Any = SparkContext._jvm
@@ -160,28 +182,23 @@ def _scanned(plan: Any, place: int, item: ProjectItem, names: Mapping[int | None
     return ScanConstant(value if isinstance(value, (bool, int, float, type(None))) else str(value))
 
 
-def _relation_scan(plan: Any, conditions: Sequence[Any]) -> PlainScan | None:
+def _relation_scan(leaf: Any, conditions: Sequence[Any]) -> PlainScan:
     """The scan of a relation, of the partitions that hold conditions on partition columns."""
     from sqlext_operators.exchange.parquet_scan import Partition
 
-    relation = plan.relation()
-    if class_name(relation) != "HadoopFsRelation" or relation.fileFormat().getClass().getName() != _PARQUET:
-        return None
-    options = str(relation.options().keys().mkString("\0")).lower()
-    if not is_file_index(relation.location()) or not set(options.split("\0")) <= {"", *_PLAIN_OPTIONS}:
-        return None
+    relation = known_files(leaf)
+    elsewhere = next(filter(None, (_other_scheme(root) for root in _roots(relation))), None)
+    if elsewhere is not None:
+        raise NotPlainError(f"it alone has the file system and the credentials of '{elsewhere}:'")
     fields = texts_of(relation.partitionSchema().fieldNames())
     listed = _listed(relation, conditions) if fields else dict.fromkeys(local_paths(relation.location()) or (), ())
-    columns = tuple(texts_of(plan.schema().fieldNames()))
-    if not listed or not set(columns) <= {*fields, *texts_of(relation.dataSchema().fieldNames())}:
-        return None
+    columns = tuple(texts_of(leaf.schema().fieldNames()))
+    if not listed:
+        raise NotPlainError(f"there are no files, more than {MOST_FILES}, or partitions of unknown types")
+    if not set(columns) <= {*fields, *texts_of(relation.dataSchema().fieldNames())}:
+        raise NotPlainError("it reads more than the files' columns")
     sources = [Partition(name, fields.index(name)) if name in fields else name for name in columns]
     return PlainScan(tuple(listed), tuple(sources), (), tuple(listed.values()) if fields else ())
-
-
-def is_file_index(location: Any) -> bool:
-    """Whether Spark lists files by their folders, or by the partitions that its catalog has."""
-    return location.getClass().getName() in (FILE_INDEX, CATALOG_INDEX)
 
 
 def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[PartitionValue, ...]] | None:
@@ -277,6 +294,19 @@ def local_paths(location: Any) -> tuple[str, ...] | None:
     """The paths of listed files, sorted: the listing has no order of its own. None if one is on another machine."""
     paths = [_local_path(uri) for uri in sorted(texts_of(location.inputFiles()))]
     return None if None in paths else tuple(path for path in paths if path is not None)
+
+
+def _roots(relation: Any) -> Iterator[str]:
+    paths = relation.location().rootPaths()
+    return (str(paths.apply(place).toString()) for place in range(paths.size()))
+
+
+def _other_scheme(uri: str) -> str | None:
+    """The scheme of a URI that is not of this machine's files."""
+    from urllib.parse import urlsplit
+
+    scheme = urlsplit(uri).scheme
+    return None if scheme in ("", "file") else scheme
 
 
 def _local_path(uri: str) -> str | None:

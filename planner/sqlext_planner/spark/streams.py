@@ -338,7 +338,7 @@ def check_settings(spark: SparkSession) -> None:
     raise ConfigurationError(
         f"a statement over streams keeps its state in RocksDB, and Spark is not set up for it: it needs {shown}",
         condition="stream-settings",
-        help="before the statement run: for key, value in sqlext.stream_settings().items(): spark.conf.set(key, value)",
+        help="give them to the session: sqlext.Session(spark, config=sqlext.stream_settings())",
     )
 
 

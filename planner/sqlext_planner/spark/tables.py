@@ -22,10 +22,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of, optimized_plan
+from sqlext_planner.spark.relations import files_of, is_file_index
 from sqlext_planner.spark.scans import (
     PLAIN_SETTINGS,
     file_index,
-    is_file_index,
     local_paths,
     plain_parquet_scan,
     reads_plainly,
@@ -162,9 +162,8 @@ def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
 
 
 def _is_file_relation(leaf: Any) -> bool:
-    if class_name(leaf) != "LogicalRelation" or class_name(leaf.relation()) != "HadoopFsRelation":
-        return False
-    return is_file_index(leaf.relation().location())
+    relation = files_of(leaf)
+    return relation is not None and is_file_index(relation.location())
 
 
 def _whole(spark: SparkSession, leaf: Any) -> Any:

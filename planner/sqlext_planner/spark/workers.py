@@ -15,6 +15,7 @@ from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner import __version__
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, UnsupportedError, page
+from sqlext_planner.spark.connectors import jars_error, kafka_error
 from sqlext_planner.spark.session import REMOTE_BYTES, java_version
 from sqlext_planner.spark.streams import other_join_error
 from sqlext_planner.spark.versions import CONVERTING, checkpoint_error, java_error, worker_spark
@@ -337,13 +338,20 @@ def _with_task_errors(make: Callable[..., BaseException]) -> Callable[..., BaseE
     def made(*given: Any, **named: Any) -> BaseException:
         error = make(*given, **named)
         # what analysis refuses has run nowhere; its text shows the plan, with the texts of errors that tasks may raise
-        found = None if isinstance(error, AnalysisException) else task_error(error)
-        if found is None:
+        if isinstance(error, AnalysisException):
             return error
-        return _stopped(error, found) if isinstance(error, StreamingQueryException) else found
+        stopped = isinstance(error, StreamingQueryException)
+        ours = task_error(error) or (kafka_error(str(error)) if stopped else None) or _error_of_jars(error)
+        if ours is None:
+            return error
+        return _stopped(error, ours) if stopped else ours
 
     made.sqlext = True  # type: ignore[attr-defined]
     return made
+
+
+def _error_of_jars(error: BaseException) -> SqlExtError | None:
+    return jars_error(f"{error}\n{getattr(error, '_stackTrace', '')}")
 
 
 def _stopped(error: BaseException, found: SqlExtError) -> BaseException:

@@ -25,6 +25,7 @@ from sqlext_planner.spark.versions import LINES, check_pyspark, pyspark_version,
 
 from sqlext.cli.health.findings import Check, Finding, Machine
 from sqlext.embedded import default_driver_mb, find_java
+from sqlext.packages import packages_of, with_packages
 
 _CGROUPS = Path("/sys/fs/cgroup")
 #: Spark starts with no less (UnifiedMemoryManager: 1.5 times its reserved 300 MiB).
@@ -266,6 +267,14 @@ def check_java(machine: Machine) -> Iterator[Finding]:
         )
 
 
+def check_spark_packages(machine: Machine) -> Iterator[Finding]:
+    """The packages that Spark downloads when it starts: whether they are for this Spark. Raises ConfigurationError."""
+    named = packages_of(machine.settings)
+    if named:
+        with_packages(machine.settings)
+        yield Finding.ok(f"{', '.join(named)}; Spark downloads what it does not have yet when it starts")
+
+
 def check_worker_python(machine: Machine) -> Iterator[Finding]:
     """The Python that Spark will start for workers: of our own Spark this one, of others what PYSPARK_PYTHON says."""
     given = [
@@ -380,6 +389,7 @@ CHECKS = (
     Check("PySpark", check_spark, starts=True),
     Check("packages", check_packages),
     Check("Java", check_java, starts=True),
+    Check("Spark's packages", check_spark_packages, starts=True),
     Check("workers' Python", check_worker_python),
     Check("memory", check_memory, starts=True),
     Check("executors' memory", check_executor_memory),

@@ -18,8 +18,10 @@ from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ConfigurationError, Span
 
+from sqlext.catalog.locations import written_at
+from sqlext.cli.destinations import chosen_format
 from sqlext.cli.plan import DEFAULT_STAGES
-from sqlext.cli.run import chosen_format, errors_in
+from sqlext.cli.run import errors_in
 from sqlext.cli.shell.completion import Argument
 from sqlext.cli.shell.help import functions_drawn, topic_drawn, topics_drawn
 from sqlext.cli.shell.results import lines_drawn, listing_drawn
@@ -233,10 +235,10 @@ def _output(shell: Shell, argument: str) -> None:
         shell.options.output = None
         shell.say("results are shown")
         return
-    path = Path(argument).expanduser()
-    chosen_format(None, path)
-    shell.options.output = path
-    shell.say(f"the next result is written to {path}")
+    place = written_at(argument)
+    chosen_format(None, place)
+    shell.options.output = place
+    shell.say(f"the next result is written to {place}")
 
 
 def _file(shell: Shell, argument: str) -> None:
@@ -300,7 +302,9 @@ COMMANDS = (
         (r"\x",), "[on | off]", ("on", "off"), "a line for each column", _switch("vertical", "a line for each column")
     ),
     Command((r"\limit",), "[N]", "none", "how many rows of a result are fetched", _limit),
-    Command((r"\o",), "[FILE]", "file", "writes the next result to a file: .csv .json .jsonl .parquet .txt", _output),
+    Command(
+        (r"\o",), "[FILE]", "file", "writes the next result to a file or URI: .csv .json .jsonl .parquet .txt", _output
+    ),
     Command((r"\i",), "FILE", "file", "runs a file", _file),
     Command((r"\e",), "", "none", "opens the last statement in $EDITOR", _edit),
     Command((r"\set", r"\conf"), "[NAME [VALUE]]", "setting", "settings: shows them, or sets one", _settings),

@@ -12,7 +12,8 @@ from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.spark.versions import arrow_table
 
-from sqlext.cli.run import chosen_format, errors_in, result_writer
+from sqlext.cli.destinations import Destination, chosen_format, result_writer
+from sqlext.cli.run import errors_in
 from sqlext.cli.shell.engine import CancelledError, Engine, cancellable, presses
 from sqlext.cli.shell.results import Draw, lines_drawn, rows_drawn, show
 from sqlext.cli.shell.script import parts
@@ -43,7 +44,7 @@ class ShellOptions:
     timing: bool = True
     vertical: bool = False
     pager: bool = True
-    output: Path | None = None
+    output: Destination | None = None
 
 
 @dataclass
@@ -179,7 +180,7 @@ def _answer(session: Session, statement: str, rows: int) -> pa.Table | None:
     return arrow_table(frame.limit(rows + 1)) if frame.columns else None
 
 
-def _write(session: Session, statement: str, output: Path, shown: StageProgress) -> bool:
+def _write(session: Session, statement: str, output: Destination, shown: StageProgress) -> bool:
     """Write a result to a file; False for a command without one."""
     frame = session.sql(statement)
     if frame.isStreaming:
