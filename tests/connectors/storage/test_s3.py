@@ -44,19 +44,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stored(spark: SparkSession, folder: Path) -> str:
+def stored(server: Storage, folder: Path) -> str:
     """The same tables in a folder of a bucket."""
-    uri = f"s3a://tables/{uuid4().hex}"
-    copied(spark, folder, uri)
-    return uri
-
-
-def copied(spark: SparkSession, folder: Path, uri: str) -> None:
-    java = spark._jvm
-    assert java is not None
-    target = java.org.apache.hadoop.fs.Path(uri)
-    source = java.org.apache.hadoop.fs.Path(folder.as_uri())
-    target.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).copyFromLocalFile(False, True, source, target)
+    place = f"tables/{uuid4().hex}"
+    for file in folder.rglob("*.*"):
+        if file.is_file():
+            server.put(f"{place}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+    return f"s3a://{place}"
 
 
 @pytest.fixture
