@@ -18,6 +18,7 @@ from sqlext import Session
 from sqlext.catalog import read_files, tables_at
 from sqlext.catalog.locations import written_at
 from sqlext.catalog.options import DataFiles
+from tests.catalog.test_storage import STATEMENTS
 from tests.cli.test_destinations import written
 from tests.connectors.storage.conftest import KEY, SECRET, s3_settings
 from tests.connectors.storage.server import Storage
@@ -40,6 +41,7 @@ def folder(tmp_path: Path) -> Path:
         pq.write_table(pa.table({"v": [1, 2]}), tmp_path / "data" / "days" / f"day={day}" / "part.parquet")
     (tmp_path / "data" / "lines.json").write_text('{"a": 1, "b": {"c": [1.5]}}\n{"a": 2}\n', encoding="utf-8")
     (tmp_path / "data" / "rows.csv").write_text("x,y\n1,2020-01-02\n", encoding="utf-8")
+    (tmp_path / "data" / "_hidden.csv").write_text("x", encoding="utf-8")
     return tmp_path / "data"
 
 
@@ -68,8 +70,13 @@ def test_tables_of_a_folder(session: Session, stored: str) -> None:
         name: DataFiles(f"{stored}/{file}")
         for name, file in {"days": "days", "lines": "lines.json", "rows": "rows.csv"}.items()
     }
-    schema = read_files(session.spark, tables["days"].path).schema
-    assert [(field.name, field.dataType.simpleString()) for field in schema] == [("v", "bigint"), ("day", "date")]
+    for path, columns in (
+        (tables["days"].path, [("v", "bigint"), ("day", "date")]),
+        (tables["rows"].path, [("x", "int"), ("y", "date")]),
+        (f"{stored}/days/day=2024-*", [("v", "bigint")]),
+    ):
+        schema = read_files(session.spark, path).schema
+        assert [(field.name, field.dataType.simpleString()) for field in schema] == columns
     with pytest.raises(ConfigurationError, match=r"both Parquet and CSV and JSON"):
         read_files(session.spark, stored)
     with pytest.raises(ConfigurationError, match=r"nothing.parquet' does not exist"):
@@ -99,6 +106,54 @@ def test_a_statement_gives_the_rows_of_local_files_and_spark_reads(
     session.sql("SET sqlext.exchange.arrowScan = auto")
     assert found["here"] == found["there"]
     assert len(found["here"]) == 6
+
+
+def test_names_with_the_signs_of_patterns(session: Session, server: Storage, folder: Path) -> None:
+    """As in test_storage.py, but for those signs that Hadoop takes for a pattern in any URI; this server does not find
+    a folder with `%`."""
+    content = (folder / "days" / "day=2024-01-01" / "part.parquet").read_bytes()
+    place = f"tables/{uuid4().hex} #&+=/f %41.parquet"
+    server.put(place, content)
+    for path in (f"s3a://{place}", f"s3a://{place.rpartition('/')[0]}"):
+        assert sorted(row.v for row in read_files(session.spark, path).collect()) == [1, 2]
+
+
+def test_files_that_cannot_be_read(session: Session, server: Storage) -> None:
+    place = f"tables/{uuid4().hex}"
+    for name, content, message in (
+        ("a.avro", b"Obj\x01", "is Avro, and Spark's package for it is missing"),
+        ("b.json", b'{"a": 1}\n{"a":\n', "holds a line that is not one JSON object"),
+        ("c.orc", b"no ORC", "cannot be read"),
+        ("d.parquet", b"no Parquet", "cannot be read|is not a Parquet file"),
+    ):
+        server.put(f"{place}/{name}", content)
+        with pytest.raises(ConfigurationError, match=message) as caught:
+            read_files(session.spark, f"s3a://{place}/{name}")
+        assert caught.value.help
+        assert SECRET not in f"{caught.value}{caught.value.help}"
+
+
+@pytest.mark.parametrize("name", list(STATEMENTS))
+def test_conditions_and_columns_reach_sparks_scan(
+    spark: SparkSession, server: Storage, tmp_path: Path, views: list[str], name: str
+) -> None:
+    session = Session(spark, config={"sqlext.intervalJoin.strategy": "exchange"})
+    table = pa.table({"k": [1, 1, 2], "v": [1, 2, 9], "e": [3, 4, 9], "unread": ["x", "y", "z"]})
+    pq.write_table(table, tmp_path / "one.parquet")
+    place = f"tables/{uuid4().hex}"
+    server.put(f"{place}/p=1/one.parquet", (tmp_path / "one.parquet").read_bytes())
+    server.put(f"{place}/p=2/one.parquet", (tmp_path / "one.parquet").read_bytes())
+    views.append("s3_one")
+    session.register("s3_one", f"s3a://{place}")
+    frame = session.sql(STATEMENTS[name].format(a="s3_one", b="s3_one"))
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    scans = [line for line in plan.splitlines() if "FileScan parquet" in line]
+    assert len(scans) == 2
+    assert not any("unread" in line.partition("ReadSchema:")[2] for line in scans)
+    left = next(line for line in scans if "(p#" in line.partition("PartitionFilters:")[2].partition("]")[0])
+    if "v > 0" in STATEMENTS[name]:
+        assert "GreaterThan(v,0)" in left.partition("PushedFilters:")[2]
+    assert frame.count() > 0
 
 
 def test_registered_again_after_a_restart(session: Session, stored: str, views: list[str]) -> None:
