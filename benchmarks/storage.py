@@ -1,5 +1,6 @@
-"""Contestants that are `ours` over the same rows in another storage: what a table of the catalog, partition folders, or
-Spark's own scan cost beside plain files."""
+"""Contestants over the same rows in another storage: what a table of the catalog, partition folders, Spark's own scan,
+a table of a lakehouse or object storage cost beside plain files. They are `ours`, and native Spark where our own scan
+reads nothing (`LAKES`)."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.spark.file_systems import send_file
 
 from benchmarks.harness.checks import at_most
 from benchmarks.harness.engines import Engines
-from benchmarks.harness.options import check
+from benchmarks.harness.options import Options, Workplace, check, option
 from benchmarks.harness.results import Report
-from benchmarks.harness.statements import SessionSql, Statement
+from benchmarks.harness.statements import SessionSql, SparkSql, Statement
 from benchmarks.harness.suite import Case, Check
 from benchmarks.points import ROW_GROUP
 
@@ -27,20 +30,67 @@ STORAGES = {
     "spark-scan": "the same files, read by Spark's scan and not by ArrowScan",
     "catalog": "a table of Spark's catalog over the same files",
     "partitioned": "a registered folder of eight partition folders with the same rows",
+    "delta": "a Delta table with the same rows, for a --packages that has Delta",
+    "iceberg": "an Iceberg table with the same rows, for a --packages that has Iceberg",
+    "s3": "the same files in the folder of --bucket",
 }
+#: Those that are Spark's to read, whoever computes.
+LAKES = ("delta", "iceberg", "s3")
 HELP = "Ours over the same rows elsewhere too: " + "; ".join(f"{name}: {what}" for name, what in STORAGES.items()) + "."
 
+#: The catalog of Iceberg's tables.
+_CATALOG = "ice"
 _PARTITIONS = 8
 #: How many times as long as over plain files a scan may take.
 _MOST = 2.0
 
 
+def given(text: str, _: str = "") -> list[str]:
+    """`a, b` -> ["a", "b"], and nothing of an empty text."""
+    return [item for item in map(str.strip, text.split(",")) if item]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageOptions(Options):
+    """Which storages, and what Spark needs for those that are not local files."""
+
+    storage: Sequence[str] = option(("files",), HELP)
+    packages: Sequence[str] = option((), "Packages for Spark (spark.jars.packages); several with commas.", read=given)
+    conf: Sequence[str] = option((), "More settings of Spark, NAME=VALUE; several with commas.", read=given)
+    bucket: str = option("", "Folder for storage `s3`, as s3a://BUCKET/FOLDER; files stay there.")
+
+
+def storage_place(options: StorageOptions, engines: Engines | None) -> Workplace:
+    """The folder and the engines of a suite, whose Spark starts with what the storages need.
+
+    Raises AnalysisError for an unknown storage, for `s3` without a bucket, and for a setting without a value.
+    """
+    check("storage", options.storage, STORAGES)
+    if "s3" in options.storage and not options.bucket:
+        raise AnalysisError("storage 's3' needs --bucket", condition="command-line", help="name s3a://BUCKET/FOLDER")
+    place = Workplace(options, engines)
+    settings = place.engines.spark_conf
+    if options.packages:
+        settings["spark.jars.packages"] = ",".join(options.packages)
+    if "iceberg" in options.storage:
+        settings[f"spark.sql.catalog.{_CATALOG}"] = "org.apache.iceberg.spark.SparkCatalog"
+        settings[f"spark.sql.catalog.{_CATALOG}.type"] = "hadoop"
+        settings[f"spark.sql.catalog.{_CATALOG}.warehouse"] = str((place.root / "iceberg").absolute())
+    for item in options.conf:
+        name, sign, value = item.partition("=")
+        if not sign:
+            raise AnalysisError(f"--conf {item}: no value", condition="command-line", help="write NAME=VALUE")
+        settings[name] = value
+    return place
+
+
 @dataclass
-class StoredSql(SessionSql):
-    """`Session.sql` over the tables of a statement in another storage; what has to be written goes below `root`."""
+class StoredSpark(SparkSql):
+    """`spark.sql` over the tables of a statement in another storage; what has to be written goes below `root`."""
 
     storage: str = "files"
     root: Path = field(default_factory=Path)
+    bucket: str = ""
     _made: set[str] = field(default_factory=set)
 
     def prepare(self, case: Case) -> None:
@@ -62,6 +112,20 @@ class StoredSql(SessionSql):
                 session.spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder}'")
             case "partitioned":
                 session.register(name, partitioned(path, self.root / self.storage))
+            case "delta":
+                folder = self.root / self.storage / path.parent.name / path.stem
+                if not folder.exists():
+                    session.spark.read.parquet(str(path)).write.format("delta").save(str(folder))
+                session.spark.read.format("delta").load(str(folder)).createOrReplaceTempView(name)
+            case "iceberg":
+                table = f"{_CATALOG}.db.{path.parent.name}_{path.stem}".replace("-", "_")
+                if not session.spark.catalog.tableExists(table):
+                    session.spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT * FROM parquet.`{path}`")
+                session.spark.table(table).createOrReplaceTempView(name)
+            case "s3":
+                uri = f"{self.bucket.rstrip('/')}/{path.parent.name}/{path.name}"
+                send_file(session.spark, path, uri)
+                session.register(name, uri)
             case _:
                 session.register(name, path)
 
@@ -72,21 +136,31 @@ class StoredSql(SessionSql):
         self._made.clear()
 
 
-def storage_names(storages: Sequence[str]) -> list[str]:
-    """The contestants for `--storage`, besides `ours` itself. Raises AnalysisError for an unknown storage."""
-    check("storage", storages, STORAGES)
-    return [f"ours-{storage}" for storage in STORAGES if storage in storages and storage != "files"]
+@dataclass
+class StoredSql(StoredSpark, SessionSql):
+    """The same with `Session.sql`."""
 
 
-def stored_contestant(name: str, engines: Engines, ours: Callable[[Case], Statement], root: Path) -> StoredSql:
-    """The contestant of a name of `storage_names`, given the statement of `ours` over plain files."""
-    storage = name.removeprefix("ours-")
-    return StoredSql(name, engines, partial(_elsewhere, ours, storage.replace("-", "_")), storage=storage, root=root)
+def storage_names(storages: Sequence[str], contestants: Sequence[str] = ()) -> list[str]:
+    """The contestants for `--storage`, besides those over plain files."""
+    ours = [f"ours-{storage}" for storage in STORAGES if storage in storages and storage != "files"]
+    natives = [f"spark-{storage}" for storage in LAKES if storage in storages] if "spark" in contestants else []
+    return [*ours, *natives]
 
 
-def _elsewhere(ours: Callable[[Case], Statement], suffix: str, case: Case) -> Statement:
+def stored_contestant(
+    name: str, engines: Engines, statement: Callable[[Case], Statement], root: Path, bucket: str = ""
+) -> StoredSpark:
+    """The contestant of a name of `storage_names`, given a statement over names of tables."""
+    who, _, storage = name.partition("-")
+    kind = StoredSql if who == "ours" else StoredSpark
+    elsewhere = partial(_elsewhere, statement, f"{who}_{storage}".replace("-", "_"))
+    return kind(name, engines, elsewhere, storage=storage, root=root, bucket=bucket)
+
+
+def _elsewhere(statement: Callable[[Case], Statement], suffix: str, case: Case) -> Statement:
     """The statement with other names for its tables: `ours` keeps its views."""
-    asked = ours(case)
+    asked = statement(case)
     sql, tables = asked.sql, {}
     for name, path in asked.tables.items():
         sql = re.sub(rf"\b{name}\b", f"{name}_{suffix}", sql)
@@ -95,10 +169,17 @@ def _elsewhere(ours: Callable[[Case], Statement], suffix: str, case: Case) -> St
 
 
 def storage_checks(report: Report) -> Iterator[Check]:
-    """No storage takes more than twice the time of plain files."""
+    """No storage of local Parquet files takes more than twice the time of plain files; where Spark reads, ours is as
+    fast as native Spark."""
     for result in report.cases:
         ours = result.seconds(report.ours)
-        for storage in STORAGES:
+        for storage in LAKES:
+            mine, native = (result.seconds(f"{who}-{storage}") for who in ("ours", "spark"))
+            if mine is not None and native is not None:
+                yield at_most(
+                    f"{storage} at most as long as native Spark over it, {result.case.name}", mine / native, 1
+                )
+        for storage in (name for name in STORAGES if name not in LAKES):
             seconds = result.seconds(f"ours-{storage}")
             if ours is not None and seconds is not None:
                 yield at_most(f"{storage} at most {_MOST:g}x plain files, {result.case.name}", seconds / ours, _MOST)

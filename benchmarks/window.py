@@ -14,12 +14,12 @@ from itertools import combinations
 from pathlib import Path
 
 from benchmarks.harness.engines import Engines, in_duckdb, in_spark
-from benchmarks.harness.options import WHO, Options, Told, Workplace, check, option, untold
+from benchmarks.harness.options import WHO, Told, check, option, untold
 from benchmarks.harness.results import CaseResult, Report
 from benchmarks.harness.statements import DuckSql, SessionSql, SparkSql, Statement
 from benchmarks.harness.suite import Case, Check, Suite, short
 from benchmarks.points import PointTables
-from benchmarks.storage import HELP, storage_checks, storage_names, stored_contestant
+from benchmarks.storage import StorageOptions, storage_checks, storage_names, storage_place, stored_contestant
 
 SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 
@@ -46,7 +46,7 @@ CONTESTANTS = {"ours": SessionSql, "spark": SparkSql, "spark-segment-tree": Spar
 
 
 @dataclass(frozen=True)
-class WindowOptions(Options):
+class WindowOptions(StorageOptions):
     """The command line options. `hot` is the share of the rows that one key holds, if there are others."""
 
     rows: Sequence[int] = option(
@@ -55,7 +55,6 @@ class WindowOptions(Options):
     keys: int = option(100, "Number of partition keys.", min=1)
     lengths: Sequence[int] = option((1_000, 10_000, 100_000), "Window lengths in time units.")
     contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
-    storage: Sequence[str] = option(("files",), HELP)
     hot: float = option(0.0, "Share of the rows that one hot key holds.", flag="skew", min=0.0, max=0.99)
 
 
@@ -65,8 +64,8 @@ def window_suite(options: WindowOptions, engines: Engines | None = None, report:
     Raises AnalysisError for an unknown contestant.
     """
     check("contestant", options.contestants, CONTESTANTS)
-    elsewhere = storage_names(options.storage)
-    place = Workplace(options, engines)
+    elsewhere = storage_names(options.storage, options.contestants)
+    place = storage_place(options, engines)
     hot = options.hot if options.keys > 1 else 0.0
     files = {rows: PointTables(rows, options.keys, hot).write(place.root) for rows in dict.fromkeys(options.rows)}
     cases = tuple(
@@ -83,7 +82,13 @@ def window_suite(options: WindowOptions, engines: Engines | None = None, report:
         contestants=(
             *(CONTESTANTS[name](name, place.engines, partial(_statement, name, files)) for name in options.contestants),
             *(
-                stored_contestant(name, place.engines, partial(_statement, "ours", files), place.root)
+                stored_contestant(
+                    name,
+                    place.engines,
+                    partial(_statement, "ours" if name.startswith("ours-") else "spark-tables", files),
+                    place.root,
+                    options.bucket,
+                )
                 for name in elsewhere
             ),
         ),
@@ -102,6 +107,11 @@ def _statement(name: str, files: Mapping[int, tuple[Path, Path]], case: Case) ->
     if name == "ours":
         tables = {f"base_{rows}": base, f"probe_{rows}": probe}
         return Statement(OURS_SQL.format(rows=rows, length=length), CHECKSUMS, tables=tables)
+    if name == "spark-tables":
+        tables = {f"base_{rows}": base, f"probe_{rows}": probe}
+        return Statement(
+            NATIVE_SQL.format(base=f"base_{rows}", probe=f"probe_{rows}", length=length), CHECKSUMS, tables=tables
+        )
     table = in_duckdb if name == "duckdb" else in_spark
     settings = {} if name == "duckdb" else {SEGMENT_TREE: str(name == "spark-segment-tree").lower()}
     return Statement(

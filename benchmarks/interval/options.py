@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.harness.options import WHO, ScaledOptions, option
 from benchmarks.harness.runner import Limits
-from benchmarks.storage import HELP
+from benchmarks.storage import StorageOptions
 
 #: Contestants and what each does, in the order of the tables. The first that is not ours is the reference.
 CONTESTANTS = {
@@ -29,7 +29,7 @@ QUERIES = ("pairs", "count", "semi", "anti")
 
 
 @dataclass(frozen=True)
-class IntervalOptions(ScaledOptions):
+class IntervalOptions(ScaledOptions, StorageOptions):
     """`sets` are names of cases.SETS. `scale` multiplies the rows of all generated tables."""
 
     sets: Sequence[str] = option(
@@ -45,7 +45,6 @@ class IntervalOptions(ScaledOptions):
     lengths: Sequence[int] = option((50, 5_000, 500_000), "In synthetic: mean lengths, starts lie in 1..1000000.")
     queries: Sequence[str] = option(QUERIES, "In large: which queries.")
     contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
-    storage: Sequence[str] = option(("files",), HELP)
     max_pairs: int = option(120_000_000, "In synthetic: cases with more pairs are left out.")
     nested_rows: int = option(30_000, "Largest table for Spark's nested loop.", min=0)
     bin_width: int | None = option(

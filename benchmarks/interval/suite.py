@@ -21,7 +21,7 @@ from benchmarks.interval.contestants import JoinStatements, KernelContestant, Ou
 from benchmarks.interval.options import CONTESTANTS, QUERIES, IntervalOptions
 from benchmarks.interval.peers import PEERS, PeerContestant, interpreter
 from benchmarks.interval.sql import SHORT_NAMES
-from benchmarks.storage import storage_checks, storage_names, stored_contestant
+from benchmarks.storage import storage_checks, storage_names, storage_place, stored_contestant
 
 
 def interval_suite(options: IntervalOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
@@ -34,7 +34,7 @@ def interval_suite(options: IntervalOptions, engines: Engines | None = None, rep
     check("relation", options.relations, known_relations())
     check("query", options.queries, QUERIES)
     check("contestant", options.contestants, CONTESTANTS)
-    place = Workplace(options, engines)
+    place = storage_place(options, engines)
     programs = {name: interpreter(name, options.peers) for name in options.contestants if name in PEERS}
     missing = {name: program for name, program in programs.items() if not program.exists()}
     asked = [name for name in CONTESTANTS if name in options.contestants and name not in missing]
@@ -79,7 +79,7 @@ def _contestant(
     if name in SWEEPS:
         return KernelContestant(name, name, found.joins)
     if name.startswith("ours-"):
-        return stored_contestant(name, engines, partial(statements.of, "ours"), place.root)
+        return stored_contestant(name, engines, partial(statements.of, "ours"), place.root, options.bucket)
     statement = partial(statements.of, name)
     if name != "ours":
         return (DuckSql if name.startswith("duckdb") else SparkSql)(name, engines, statement)

@@ -14,10 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import ConfigurationError
 
+from benchmarks.harness.engines import Engines
+from benchmarks.window import WindowOptions, window_suite
 from sqlext import Session
 from sqlext.catalog import read_files, tables_at
 from sqlext.catalog.locations import written_at
 from sqlext.catalog.options import DataFiles
+from tests.benchmarks.runs import agreed
 from tests.catalog.test_storage import STATEMENTS
 from tests.cli.test_destinations import written
 from tests.connectors.storage.conftest import KEY, SECRET, s3_settings
@@ -235,3 +238,18 @@ def test_credentials_that_are_not_known(session: Session, server: Storage, store
             assert SECRET not in f"{caught.value}{caught.value.__cause__}"
     finally:
         server.demand_credentials(False)
+
+
+def test_the_storage_of_a_suite(spark: SparkSession, server: Storage, tmp_path: Path) -> None:
+    """Ours and native Spark over the same objects."""
+    options = WindowOptions(
+        rows=[2_000],
+        keys=10,
+        lengths=[100],
+        contestants=["ours", "spark"],
+        storage=["s3"],
+        bucket=f"s3a://tables/{uuid4().hex}",
+        data=tmp_path,
+    )
+    (result,) = agreed(window_suite(options, Engines(cores=2))).cases
+    assert [m.contestant for m in result.measurements] == ["ours", "spark", "ours-s3", "spark-s3"]
