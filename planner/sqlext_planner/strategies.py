@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
@@ -72,7 +72,7 @@ class Planner:
             return child
         if id(child) not in self._telling:
             if id(scan) not in self._telling:  # one node for all that read it, as one reading of the table
-                telling = replace(scan, read_by=partial(_reader, self.config, scan.info.left_to_spark))
+                telling = replace(scan, read_by=cache(partial(_reader, self.config, scan.info.left_to_spark)))
                 self._telling[id(scan)] = (scan, telling)
             telling_scan = self._telling[id(scan)][1]
             told = child.transform_up(lambda node: telling_scan if node is scan else node)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, cast
+from typing import TYPE_CHECKING, ParamSpec, Self, cast
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
@@ -73,6 +73,12 @@ class StagedPlan:
     def optimized(self) -> LogicalPlan | None:
         """The logical plan after all rules."""
         return None if self.trace is None else self.trace.final
+
+    def told(self) -> Self:
+        """The same plan, when Spark was asked what it says of tables: views of given frames go before it is printed."""
+        for node in () if self.physical is None else self.physical.walk():
+            node.details()
+        return self
 
     def __str__(self) -> str:
         from sqlext.explain.pages import SHOWN, explain_text

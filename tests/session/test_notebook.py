@@ -46,6 +46,13 @@ def test_a_line_with_options_and_a_plan(shell: InteractiveShell) -> None:
     assert shown.outputs[1].data["text/html"].startswith('<div class="sqlext-plan compact">')
 
 
+def test_plans_over_frames_are_printed_later(shell: InteractiveShell) -> None:
+    """What they say of a frame's view was asked while there was one."""
+    session = Session(shell.user_ns["spark"])
+    plans = [ask(TEXT, rows=shell.user_ns["rows"]) for ask in (session.plan, session.analyze)]
+    assert all("read by: Spark, since" in str(plan) for plan in plans)
+
+
 @pytest.mark.parametrize(
     ("cell", "said"),
     [

@@ -1,14 +1,19 @@
-"""DataFrames that are nothing but Parquet files, which tasks may read without Spark."""
+"""DataFrames that are nothing but Parquet files, which tasks may read without Spark.
+
+What files are known to be the table is a list of what is known, not of exceptions: the files of a Delta table hold rows
+that the table does not have and names that are not its columns', as may those of any relation that comes from a package
+or a later Spark. Whatever is not listed here, in each of its parts, is Spark's to read.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import (
+    CATALOG_INDEX,
+    FILE_INDEX,
     ProjectItem,
     attribute_ids,
     class_name,
@@ -18,19 +23,46 @@ from sqlext_planner.spark.plans import (
     optimized_plan,
     texts_of,
 )
-from sqlext_planner.spark.relations import NotPlainError, files_of, known_files
 from sqlext_planner.spark.session import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.parquet_scan import PartitionValue, ScanComparison, Source
 
-    #: The paths of a partition's files (None: on another machine), and its values (None: of another type).
-    Directory = tuple[list[str | None], tuple[PartitionValue, ...] | None]
-
-
 #: The driver reads the footers, at about 1 ms a file.
 MOST_FILES = 500
+_SOURCES = "org.apache.spark.sql.execution.datasources"
+_LEAF = f"{_SOURCES}.LogicalRelation"
+_RELATION = f"{_SOURCES}.HadoopFsRelation"
+
+
+@dataclass(frozen=True)
+class KnownRelation:
+    """Files that Spark's own reader of a format reads one by one, every row of each.
+
+    `file_format` is the class of the reader, itself: a subclass does more. `indexes` are the classes that list files by
+    their folders alone, or by the partitions that the catalog has; `providers` what a table in Spark's catalog says of
+    itself (None for files without a table), `options` those that do not change how a file is read.
+    """
+
+    file_format: str
+    indexes: frozenset[str]
+    providers: frozenset[str | None]
+    options: frozenset[str]
+
+
+KNOWN_RELATIONS = (
+    KnownRelation(
+        f"{_SOURCES}.parquet.ParquetFileFormat",
+        frozenset({FILE_INDEX, CATALOG_INDEX}),
+        frozenset({None, "parquet", "hive"}),  # of Hive's tables, those that Spark reads itself
+        frozenset({"", "path", "paths", "basepath", "serialization.format"}),
+    ),
+)
+
+
+class NotPlainError(Exception):
+    """Why nobody but Spark may read what a frame reads: the end of a sentence that begins with "Spark, since"."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +223,13 @@ def _relation_scan(leaf: Any, conditions: Sequence[Any]) -> PlainScan:
     if elsewhere is not None:
         raise NotPlainError(f"it alone has the file system and the credentials of '{elsewhere}:'")
     fields = texts_of(relation.partitionSchema().fieldNames())
-    listed = _listed(relation, conditions) if fields else dict.fromkeys(local_paths(relation.location()) or (), ())
+    listed: Mapping[str, tuple[PartitionValue, ...]] | None
+    if fields:
+        from sqlext_planner.spark.partition_folders import listed_files
+
+        listed = listed_files(relation, conditions)
+    else:
+        listed = dict.fromkeys(local_paths(relation.location()) or (), ())
     columns = tuple(texts_of(leaf.schema().fieldNames()))
     if not listed:
         raise NotPlainError(f"there are no files, more than {MOST_FILES}, or partitions of unknown types")
@@ -199,89 +237,6 @@ def _relation_scan(leaf: Any, conditions: Sequence[Any]) -> PlainScan:
         raise NotPlainError("it reads more than the files' columns")
     sources = [Partition(name, fields.index(name)) if name in fields else name for name in columns]
     return PlainScan(tuple(listed), tuple(sources), (), tuple(listed.values()) if fields else ())
-
-
-def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[PartitionValue, ...]] | None:
-    """The files of a partitioned relation, sorted, with the values of its partition columns; None for more than
-    MOST_FILES, and if one is on another machine or a value is of another type."""
-    from pyspark import SparkContext
-
-    java: Any = SparkContext._jvm
-    chosen = java.java.util.ArrayList()
-    for condition in conditions:
-        chosen.add(condition)
-    to_seq, none = java.org.apache.spark.api.python.PythonUtils.toSeq, java.java.util.ArrayList()
-    kinds = [str(field.dataType().simpleString()) for field in relation.partitionSchema().fields()]
-    directories = relation.location().listFiles(to_seq(chosen), to_seq(none))
-    if directories.size() > MOST_FILES:
-        return None
-    files: dict[str, tuple[PartitionValue, ...]] = {}
-    for place, text in enumerate(str(directories.mkString("\0")).split("\0")) if directories.size() else ():
-        read = _read_directory(text, kinds)
-        paths, values = _asked(directories.apply(place), kinds, relation.partitionSchema()) if read is None else read
-        if values is None or None in paths or len(files) + len(paths) > MOST_FILES:
-            return None
-        files.update({path: values for path in paths if path is not None})
-    return dict(sorted(files.items()))
-
-
-#: What a partition and its files print: one JVM call for all, where asking takes 1.5 ms a file.
-_DIRECTORY = re.compile(r"PartitionDirectory\(\[(.*?)\],\w+\((FileStatusWithMetadata\(.*)\)\)", re.DOTALL)
-_STATUS = re.compile(r"FileStatusWithMetadata\(\w+\{path=(.*?); isDirectory=false;", re.DOTALL)
-
-
-def _read_directory(text: str, kinds: Sequence[str]) -> Directory | None:
-    """The local paths of a partition's files and its values, of its text; None if it can be read in two ways."""
-    match = _DIRECTORY.fullmatch(text)
-    if match is None:
-        return None
-    paths, texts = _STATUS.findall(match[2]), match[1].split(",")
-    is_sure = len(texts) == len(kinds) and not any(
-        kind == "string" and value == "null" for kind, value in zip(kinds, texts, strict=True)
-    )
-    if not is_sure or len(paths) != match[2].count("FileStatusWithMetadata("):
-        return None
-    local = [path[5:] if re.match("file:/(?!/)", path) else None for path in paths]
-    return local, _values(texts, kinds)
-
-
-def _asked(directory: Any, kinds: Sequence[str], schema: Any) -> Directory:
-    """The same, asked of the JVM one by one."""
-    paths = [_local_path(str(file.getPath().toUri().toString())) for file in items_of(directory.files())]
-    row = directory.values()
-    fields = [schema.apply(place).dataType() for place in range(len(kinds))]
-    texts = [
-        None if row.isNullAt(place) else _text(row.get(place, field), kind)
-        for place, (field, kind) in enumerate(zip(fields, kinds, strict=True))
-    ]
-    return paths, _values(texts, kinds)
-
-
-def _text(value: Any, kind: str) -> str:
-    return str(value.toString()) if kind == "string" or kind.startswith("decimal") else str(value)
-
-
-def _values(texts: Sequence[str | None], kinds: Sequence[str]) -> tuple[PartitionValue, ...] | None:
-    """Values of their texts: days and microseconds for dates and times. None for a value of another type."""
-    values: list[PartitionValue] = []
-    for text, kind in zip(texts, kinds, strict=True):
-        read = _READ.get(kind.partition("(")[0])
-        if text is None or (text == "null" and kind != "string"):
-            values.append(None)
-        elif read is None:
-            return None
-        else:
-            values.append(read(text))
-    return tuple(values)
-
-
-_READ: Mapping[str, Callable[[str], PartitionValue]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"), int),
-    **dict.fromkeys(("float", "double"), float),
-    "string": str,
-    "decimal": Decimal,
-    "boolean": lambda text: text.lower() == "true",
-}
 
 
 def file_index(plan: Any) -> Any:
@@ -292,8 +247,64 @@ def file_index(plan: Any) -> Any:
 
 def local_paths(location: Any) -> tuple[str, ...] | None:
     """The paths of listed files, sorted: the listing has no order of its own. None if one is on another machine."""
-    paths = [_local_path(uri) for uri in sorted(texts_of(location.inputFiles()))]
+    paths = [local_path(uri) for uri in sorted(texts_of(location.inputFiles()))]
     return None if None in paths else tuple(path for path in paths if path is not None)
+
+
+def known_files(leaf: Any) -> Any:
+    """The relation of files behind a plan's leaf, if it is one of KNOWN_RELATIONS. Raises NotPlainError."""
+    relation = files_of(leaf)
+    if relation is None:
+        raise NotPlainError(f"{_part_of(leaf)} is not known to be files that hold exactly its rows")
+    reader, index, provider = _class(relation.fileFormat()), _class(relation.location()), provider_of(leaf)
+    fitting = [known for known in KNOWN_RELATIONS if known.file_format == reader]
+    if not fitting:
+        raise NotPlainError(f"{reader} may give other rows than those of the files")
+    fitting = [known for known in fitting if index in known.indexes]
+    if not fitting:
+        raise NotPlainError(f"{index} may list files that hold other rows than the table")
+    fitting = [known for known in fitting if provider in known.providers]
+    if not fitting:
+        raise NotPlainError(f"a table of {provider} may have other rows than its files")
+    options = set(str(relation.options().keys().mkString("\0")).lower().split("\0"))
+    unknown = options - fitting[0].options
+    if unknown:
+        raise NotPlainError(f"option {sorted(unknown)[0]} may change how the files are read")
+    return relation
+
+
+def files_of(leaf: Any) -> Any | None:
+    """The relation of files, of any format, behind a plan's leaf; None for any other leaf."""
+    if _class(leaf) != _LEAF:
+        return None
+    relation = leaf.relation()
+    return relation if _class(relation) == _RELATION else None
+
+
+def is_file_index(location: Any) -> bool:
+    """Whether Spark lists files by their folders, or by the partitions that its catalog has."""
+    return _class(location) in (FILE_INDEX, CATALOG_INDEX)
+
+
+def provider_of(leaf: Any) -> str | None:
+    """What a table of Spark's catalog says of its format; None for anything else."""
+    table = leaf.catalogTable()
+    return None if table.isEmpty() or table.get().provider().isEmpty() else str(table.get().provider().get()).lower()
+
+
+def _part_of(leaf: Any) -> str:
+    """The class that tells most of a leaf that is no relation of files."""
+    kind = class_name(leaf)
+    if kind == "LogicalRelation":
+        return _class(leaf.relation())
+    if kind in ("DataSourceV2Relation", "DataSourceV2ScanRelation"):
+        relation = leaf.relation() if kind == "DataSourceV2ScanRelation" else leaf
+        return _class(relation.table())
+    return kind
+
+
+def _class(item: Any) -> str:
+    return str(item.getClass().getName())
 
 
 def _roots(relation: Any) -> Iterator[str]:
@@ -309,7 +320,8 @@ def _other_scheme(uri: str) -> str | None:
     return None if scheme in ("", "file") else scheme
 
 
-def _local_path(uri: str) -> str | None:
+def local_path(uri: str) -> str | None:
+    """The path of a URI; None if it is on another machine."""
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(uri)

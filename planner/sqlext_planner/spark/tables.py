@@ -22,10 +22,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of, optimized_plan
-from sqlext_planner.spark.relations import files_of, is_file_index
 from sqlext_planner.spark.scans import (
     PLAIN_SETTINGS,
     file_index,
+    files_of,
+    is_file_index,
     local_paths,
     plain_parquet_scan,
     reads_plainly,

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from sqlext_planner.exchange.arrow_scan import plain_files
-from sqlext_planner.spark import relations, scans
+from sqlext_planner.spark import scans
 from sqlext_planner.spark.plans import optimized_plan
-from sqlext_planner.spark.relations import NotPlainError, known_files
-from sqlext_planner.spark.scans import plain_parquet_scan, why_only_spark
+from sqlext_planner.spark.scans import NotPlainError, known_files, plain_parquet_scan, why_only_spark
 
 from sqlext import Session
 
@@ -135,12 +134,12 @@ def test_the_folder_of_a_streams_sink_is_sparks(spark: SparkSession, parquet: st
 @pytest.fixture
 def unknown_index(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Spark's list of files is under a name that nobody knows."""
-    real = relations._class
+    real = scans._class
 
     def named(item: Any) -> str:
         return real(item).replace("org.apache.spark.sql.execution.datasources.InMemory", "io.lake.Log")
 
-    monkeypatch.setattr(relations, "_class", named)
+    monkeypatch.setattr(scans, "_class", named)
     return
 
 
