@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from benchmarks.harness.checks import at_most, cases
-from benchmarks.harness.results import CaseResult, Measurement, Report
+from benchmarks.harness.results import RATE, CaseResult, Measurement, Report
 from benchmarks.harness.suite import Check
+from benchmarks.stream.progress import STEADY
 
 #: How many seconds later than an empty stateful micro-batch 95 % of ours of 50,000 rows may end.
 ALLOWANCE_SECONDS = 0.35
@@ -55,9 +56,7 @@ def near_the_floor(report: Report) -> Iterator[Check]:
 
 
 def faster_than_peers(report: Report) -> Iterator[Check]:
-    """More rows a second than the best streaming peer, in the largest micro-batches and over rising state.
-
-    A peer that was interrupted counts with the rows that it read until then."""
+    """More rows a second than the best streaming peer, in the largest micro-batches and over rising state."""
     for result in _of(report, WINDOWS):
         yield from _rates(
             report, [result], PEERS, 1, f"more rows a second than any peer, {result.case.name}", above=True
@@ -110,14 +109,14 @@ def choices_are_right(report: Report) -> Iterator[Check]:
     """
     for result in cases(report, set="umjoin"):
         rates = {name: rate for name in (OPERATOR, *CHAINS) if (rate := _ended_rate(result, name)) is not None}
-        ours = _detail(result, report.ours, "rows/s")
+        ours = _detail(result, report.ours, STEADY)
         if ours is None or OPERATOR not in rates:
             continue
         name = f"without a hint at least {CHOSEN_RATE}x the better of operator and chain, {result.case.name}"
         note = ""
         if (both := _of_one_plan(result, report.ours, OPERATOR)) is not None:
-            operator, ours = rates.pop(OPERATOR), both.details["rows/s"]
-            apart = _detail(result, report.ours, "rows/s") or 0.0
+            operator, ours = rates.pop(OPERATOR), both.details[STEADY]
+            apart = _detail(result, report.ours, STEADY) or 0.0
             note = f"the operator is chosen; the runs without the hint alone {apart / operator:.2f}x those with it"
         best = max(rates, key=rates.__getitem__, default=None)
         words = [f"{ours / rates[best]:.2f}x ({ours:,.0f} against {rates[best]:,.0f} of {best})"] if best else []
@@ -136,9 +135,9 @@ def _of_one_plan(result: CaseResult, *contestants: str) -> Measurement | None:
 
 
 def _ended_rate(result: CaseResult, name: str) -> float | None:
-    """The rows a second of a contestant that ran to its end."""
+    """The rows a second of a contestant that ran to its end, all of them on Spark."""
     item = result.measurement(name)
-    return None if item is None or item.status not in ("ok", "capped") else _detail(result, name, "rows/s")
+    return None if item is None or item.status not in ("ok", "capped") else _detail(result, name, STEADY)
 
 
 def joins_keep_up_with_flink(report: Report) -> Iterator[Check]:
@@ -206,22 +205,43 @@ def _of(report: Report, sets: Sequence[str]) -> Iterator[CaseResult]:
     return (result for result in report.cases if result.case.parameters.get("set") in sets)
 
 
+#: What of two contestants is compared: whole jobs with whole jobs, and what they do in the middle with the same.
+LIKE = {"whole jobs": RATE, "steady state": STEADY}
+
+
 def _rates(
     report: Report, results: Sequence[CaseResult], peers: Sequence[str], times: int, title: str, *, above: bool = False
 ) -> Iterator[Check]:
     """The highest rate of ours in some cases is at least (or, `above`, more than) so many times that of the best of
-    some peers; nothing if ours or all of the peers have none."""
-    found = {
-        name: max(rates)
-        for name in (report.ours, *peers)
-        if (rates := [rate for result in results if (rate := _detail(result, name, "rows/s")) is not None])
-    }
-    ours = found.pop(report.ours, None)
-    if ours is not None and found:
+    some peers, of each kind in LIKE; nothing if ours or all of the peers have none.
+
+    A peer that was stopped counts with the rate that it would have had if it had ended then.
+    """
+    for like, rate in LIKE.items():
+        found = {
+            name: max(rates)
+            for name in (report.ours, *peers)
+            if (
+                rates := [
+                    (value, _is_stopped(result, name))
+                    for result in results
+                    if (value := _detail(result, name, rate)) is not None
+                ]
+            )
+        }
+        ours, _ = found.pop(report.ours, (None, False))
+        if ours is None or not found:
+            continue
         peer = max(found, key=lambda name: found[name])
-        best = found[peer]
-        words = f"{ours / best:.2f}x ({ours:,.0f} against {best:,.0f} of {peer})"
-        yield Check(title, ours > times * best if above else ours >= times * best, words)
+        best, is_bound = found[peer]
+        more, fewer = ("more than ", "less than ") if is_bound else ("", "")
+        words = f"{more}{ours / best:.2f}x ({ours:,.0f} against {fewer}{best:,.0f} of {peer})"
+        yield Check(f"{title}, {like}", ours > times * best if above else ours >= times * best, words)
+
+
+def _is_stopped(result: CaseResult, contestant: str) -> bool:
+    item = result.measurement(contestant)
+    return item is not None and item.status == "stopped"
 
 
 def _detail(result: CaseResult, contestant: str, name: str) -> float | None:

@@ -23,11 +23,12 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.spark.versions import spark_version
 
 from benchmarks.harness.engines import Engines, in_duckdb
+from benchmarks.harness.results import RATE
 from benchmarks.harness.statements import DuckSql, SessionSql, Statement, answer_of
 from benchmarks.harness.suite import Answer, Case, Contestant
 from benchmarks.stream.case import StreamCase, StreamCases, StreamSource
 from benchmarks.stream.files import milliseconds
-from benchmarks.stream.progress import MIB, Batch, batches_of, figures, observed_sums, row_latencies, steady
+from benchmarks.stream.progress import MIB, STEADY, Batch, batches_of, figures, observed_sums, row_latencies, steady
 from benchmarks.stream.sql import COMPENSATED, SPREAD, UNCOMPENSATED
 
 if TYPE_CHECKING:
@@ -170,12 +171,10 @@ class SparkStream(Contestant):
         self._details |= self.own_details([progress for progress in progresses if progress.batchId in numbers])
         if feed is not None:
             self._details |= row_latencies(self._batches, *feed.arrivals())
-        elif self._stopped and not self._details:  # before the end of the first one that is measured: at most that
-            done = stream.files_per_trigger * len(self._batches)
-            rows = stream.files.rows_until(done + stream.files_per_trigger)
-            if done and done == stream.files.fill:
-                rows, seconds = rows - stream.files.rows_until(done), time.time() - self._batches[-1].ended
-            self._details = {"rows/s": rows / seconds}
+        else:
+            self._details = {RATE: stream.files.rows / seconds, **self._details}
+        if self._stopped:  # with less in state than at the end, micro-batches are shorter
+            self._details.pop(STEADY, None)
         self._query = None
 
     def _views(self, case: StreamCase, streams: Sequence[DataFrame]) -> dict[str, str]:

@@ -63,11 +63,6 @@ class StreamFiles:
         """The folder of all streams in one."""
         return self.root / "merged"
 
-    def rows_until(self, files: int) -> int:
-        """Rows in the first `files` files of each stream."""
-        found = (path for folder in self.folders for path in sorted(folder.glob("*.parquet"))[:files])
-        return sum(pq.read_metadata(path).num_rows for path in found)
-
 
 def stream_table(
     ids: Int64s, keys: Sequence[tuple[str, Int64s]], times_ms: Int64s, values: Int64s, ends_ms: Int64s | None = None
