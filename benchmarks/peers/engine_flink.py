@@ -134,6 +134,8 @@ def environment(request: dict[str, Any]) -> TableEnvironment:
         "state.backend.type": request["backend"],
         "table.local-time-zone": "UTC",
         "table.exec.mini-batch.enabled": "false",
+        "pipeline.object-reuse": "true",
+        "execution.checkpointing.incremental": "true",
         "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": f"file://{request['checkpoints']}",
         "table.optimizer.multi-join.enabled": str(request["form"] == "multi").lower(),

@@ -100,7 +100,7 @@ class SparkStream(Contestant):
     def _run(self, stream: StreamCase) -> float:
         with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as scratch:
             feed = _PacedFeed(stream, Path(scratch)) if stream.pace is not None else None
-            folders = stream.files.folders if feed is None else feed.folders
+            folders = self._folders(stream) if feed is None else feed.folders
             start = time.perf_counter()
             checkpoint = Path(scratch) / "checkpoint"
             streams = [self._source(folder, stream) for folder in folders]
@@ -142,13 +142,19 @@ class SparkStream(Contestant):
         if self._query is not None:
             self._query.stop()
 
+    def _folders(self, stream: StreamCase) -> Sequence[Path]:
+        """The folders of the streams, written before the time starts."""
+        return stream.files.folders
+
     def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
-        tables = stream.tables
         reader = self.engines.spark().readStream.schema(_schema(stream.files.folders[0]))
         if stream.pace is None:
             reader = reader.option("maxFilesPerTrigger", stream.files_per_trigger)
-        rows = reader.parquet(str(folder))
-        return rows if tables.lateness_ms is None else rows.withWatermark("ts", f"{tables.lateness_ms} milliseconds")
+        return self._marked(reader.parquet(str(folder)), stream)
+
+    def _marked(self, rows: DataFrame, stream: StreamCase) -> DataFrame:
+        lateness = stream.tables.lateness_ms
+        return rows if lateness is None else rows.withWatermark("ts", f"{lateness} milliseconds")
 
     def _start(self, frame: DataFrame, checkpoint: Path, stream: StreamCase) -> StreamingQuery:
         if self.answers:
@@ -214,6 +220,22 @@ class OursStream(SparkStream):
         """What EXPLAIN says, but for the reasons and the hints, which no run depends on."""
         (text,) = self.engines.session().sql(f"EXPLAIN {self._sql}").first() or ("",)
         return "\n".join(line.replace(f" [{UMJOIN}]", "") for line in str(text).splitlines() if "(why:" not in line)
+
+
+class CsvStream(OursStream):
+    """`Session.sql` over CSV files, which Flink reads too."""
+
+    def _folders(self, stream: StreamCase) -> Sequence[Path]:
+        return stream.files.csv_folders()
+
+    def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
+        schema = _schema(stream.files.folders[0])
+        numbers = ", ".join(f"{'ms' if name == 'ts' else name} BIGINT" for name in schema.names)
+        reader = self.engines.spark().readStream.schema(numbers).option("maxFilesPerTrigger", stream.files_per_trigger)
+        times = {"ts": "timestamp_millis(ms) AS ts", "te": "timestamp_millis(te) AS te"}
+        return self._marked(
+            reader.csv(str(folder)).selectExpr(*(times.get(name, name) for name in schema.names)), stream
+        )
 
 
 class HashedStream(OursStream):

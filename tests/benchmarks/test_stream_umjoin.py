@@ -166,7 +166,7 @@ def test_checks_compare_with_what_is_asked() -> None:
         "spark-chain-v2": {"steady rows/s": 50.0, "checkpoint MiB": 5.0},
     }
     second = {
-        "ours": {"steady rows/s": 400.0},
+        "ours-csv": {"steady rows/s": 400.0},
         "flink-multi": {"steady rows/s": 50.0},
         "flink-binary": {"steady rows/s": 500.0},
     }
