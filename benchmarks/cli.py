@@ -33,6 +33,7 @@ from benchmarks.stream.suite import stream_suite
 from benchmarks.umjoin.options import UMJoinOptions
 from benchmarks.umjoin.suite import umjoin_suite
 from benchmarks.window import WindowOptions, window_suite
+from benchmarks.window_join import WindowJoinOptions, window_join_suite
 
 app = typer.Typer(
     name="benchmarks",
@@ -111,6 +112,11 @@ _SERVING_HELP = (
 #: The suites: their options, how each is made, and the paragraphs of the help.
 SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] = {
     "window": (WindowOptions, window_suite, ("Sum and count over the union of two tables within a time window.",)),
+    "window-join": (
+        WindowJoinOptions,
+        window_join_suite,
+        ("Sum and count of another table's rows in a time window before each row, beside QuestDB's WINDOW JOIN.",),
+    ),
     "aggregates": (
         AggregatesOptions,
         aggregates_suite,
