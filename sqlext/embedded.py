@@ -358,6 +358,7 @@ def _defaults(home: Path, master: str | None) -> dict[str, str]:
         # below the folder that this process removes: a Java that is killed leaves its files
         "spark.local.dir": str(home / "local"),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_path()),
+        "spark.python.daemon.module": "sqlext_operators.daemon",
         **stream_settings(),
     }
 

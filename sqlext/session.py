@@ -117,10 +117,16 @@ class Session:
             return self._spark
 
     def _get_or_start(self) -> SparkSession:
+        from sqlext_planner.spark.workers import begin_check
+
         from sqlext.embedded import active_session, start_spark
 
         running = active_session()
-        return start_spark(conf=self._spark_settings) if running is None else self._attached(running)
+        if running is not None:
+            return self._attached(running)
+        spark = start_spark(conf=self._spark_settings)
+        begin_check(spark)
+        return spark
 
     def sql(self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
         """Like `SparkSession.sql`, but understands the extension's syntax too.
