@@ -261,14 +261,19 @@ def test_conditions_and_columns_reach_sparks_scan_of_a_table(spark: SparkSession
     spark.sql("create table storage_one (k int, v bigint, e bigint, unread string, p int) using orc partitioned by (p)")
     spark.sql("insert into storage_one values (1, 1, 3, 'x', 1), (1, 2, 4, 'y', 1), (2, 9, 9, 'z', 2)")
     try:
-        frame = session.sql(STATEMENTS[name].format(a="storage_one", b="storage_one"))
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-        scans = [line for line in plan.splitlines() if "FileScan orc" in line]
-        assert len(scans) == 2
-        assert not any("unread" in line.partition("ReadSchema:")[2] for line in scans)
-        left = next(line for line in scans if "(p#" in line.partition("PartitionFilters:")[2].partition("]")[0])
-        if "v > 0" in STATEMENTS[name]:
-            assert "GreaterThan(v,0)" in left.partition("PushedFilters:")[2]
-        assert frame.count() > 0
+        check_scans(session, STATEMENTS[name].format(a="storage_one", b="storage_one"), "orc")
     finally:
         spark.sql("drop table storage_one")
+
+
+def check_scans(session: Session, statement: str, format: str) -> None:
+    """What the statement reads of each table is what Spark's scan reads: no other column, partition or row."""
+    frame = session.sql(statement)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    scans = [line for line in plan.splitlines() if f"FileScan {format}" in line]
+    assert len(scans) == 2
+    assert not any("unread" in line.partition("ReadSchema:")[2] for line in scans)
+    left = next(line for line in scans if "(p#" in line.partition("PartitionFilters:")[2].partition("]")[0])
+    if "v > 0" in statement:
+        assert "GreaterThan(v,0)" in left.partition("PushedFilters:")[2]
+    assert frame.count() > 0

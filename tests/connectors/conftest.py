@@ -2,66 +2,39 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlext import Session, stream_settings
+from sqlext import Session
 from tests.connectors.broker import Broker
 from tests.connectors.copies import Copies
 from tests.connectors.jars import classpath, has_jars, spark_settings
+from tests.connectors.started import started_spark
 from tests.connectors.topics import Topics, topics_of
-from tests.quick_spark import (
-    INTERPRETED,
-    QUICK_CHECKPOINTS,
-    QUICK_JAVA,
-    QUIET_UI,
-    READY_WORKERS,
-    remember_names,
-    without_checksums,
-)
+from tests.quick_spark import QUICK_CHECKPOINTS, remember_names, without_checksums
 
 _CONNECTORS = ("kafka", "avro", "delta", "iceberg")
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """It gets jars only when it starts, so that another Spark in this process leaves none of these tests."""
-    from sqlext.embedded import active_session, start_spark
-
     offered = [name for name in _CONNECTORS if has_jars(name)]
-    jars = spark_settings(*(offered or _CONNECTORS))
-    if active_session() is not None:
-        pytest.skip("a Spark without connectors runs in this process: `make test-connectors` runs these tests")
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as folder,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("SPARK_SUBMIT_OPTS", QUICK_JAVA)
-        settings = {
-            "spark.driver.memory": "2g",
-            "spark.buffer.pageSize": "1m",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.legacy.createHiveTableByDefault": "false",
-            "spark.sql.warehouse.dir": f"{folder}/warehouse",
-            "spark.sql.catalog.ice.warehouse": f"{folder}/ice",
-            "spark.databricks.delta.snapshotPartitions": "1",
-            **stream_settings(cores=2),
-            **QUIET_UI,
-            **READY_WORKERS,
-            **INTERPRETED,
-            **QUICK_CHECKPOINTS,
-            **jars,
-        }
+    settings = {
+        "spark.buffer.pageSize": "1m",
+        "spark.sql.legacy.createHiveTableByDefault": "false",
+        "spark.sql.catalog.ice.warehouse": "{folder}/ice",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        **QUICK_CHECKPOINTS,
+        **spark_settings(*(offered or _CONNECTORS)),
+    }
+    with started_spark(settings) as session:
         remember_names()
-        session = start_spark("local[2]", settings)
         session.sparkContext.setLogLevel("ERROR")
         without_checksums(session)
         yield session
-        session.stop()
 
 
 @pytest.fixture

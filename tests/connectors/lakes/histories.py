@@ -101,7 +101,7 @@ class History:
     def drop(self) -> None:
         """Remove the tables."""
         for name in TABLES:
-            self.spark.sql(f"DROP TABLE {self.table(name)}")
+            self.spark.sql(f"DROP TABLE IF EXISTS {self.table(name)}")
 
     def _do(self, statement: str) -> None:
         self.told.append(statement)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlext import stream_settings
 from tests.connectors.jars import spark_settings
+from tests.connectors.started import started_spark
 from tests.connectors.storage.server import Storage, storage, why_no_server
-from tests.quick_spark import INTERPRETED, QUICK_JAVA, QUIET_UI, READY_WORKERS
 
 #: Nobody else knows them: they must be in no text that anybody reads.
 KEY, SECRET = "AKIATESTONLYKEY00000", "wJalrTestOnlySecretKey0123456789abcdefgh"
@@ -50,26 +48,5 @@ def s3_settings(server: Storage) -> dict[str, str]:
 
 @pytest.fixture(scope="package")
 def spark(server: Storage) -> Iterator[SparkSession]:
-    from sqlext.embedded import active_session, start_spark
-
-    reached = s3_settings(server)
-    if active_session() is not None:
-        pytest.skip("another Spark runs in this process: `make test-connectors` runs these tests")
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as folder,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("SPARK_SUBMIT_OPTS", QUICK_JAVA)
-        settings = {
-            "spark.driver.memory": "2g",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.warehouse.dir": folder,
-            **stream_settings(cores=2),
-            **QUIET_UI,
-            **READY_WORKERS,
-            **INTERPRETED,
-            **reached,
-        }
-        session = start_spark("local[2]", settings)
+    with started_spark(s3_settings(server)) as session:
         yield session
-        session.stop()

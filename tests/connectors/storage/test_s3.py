@@ -21,7 +21,7 @@ from sqlext.catalog import read_files, tables_at
 from sqlext.catalog.locations import written_at
 from sqlext.catalog.options import DataFiles
 from tests.benchmarks.runs import agreed
-from tests.catalog.test_storage import STATEMENTS
+from tests.catalog.test_storage import STATEMENTS, check_scans
 from tests.cli.test_destinations import written
 from tests.connectors.storage.conftest import KEY, SECRET, s3_settings
 from tests.connectors.storage.server import Storage
@@ -148,15 +148,7 @@ def test_conditions_and_columns_reach_sparks_scan(
     server.put(f"{place}/p=2/one.parquet", (tmp_path / "one.parquet").read_bytes())
     views.append("s3_one")
     session.register("s3_one", f"s3a://{place}")
-    frame = session.sql(STATEMENTS[name].format(a="s3_one", b="s3_one"))
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    scans = [line for line in plan.splitlines() if "FileScan parquet" in line]
-    assert len(scans) == 2
-    assert not any("unread" in line.partition("ReadSchema:")[2] for line in scans)
-    left = next(line for line in scans if "(p#" in line.partition("PartitionFilters:")[2].partition("]")[0])
-    if "v > 0" in STATEMENTS[name]:
-        assert "GreaterThan(v,0)" in left.partition("PushedFilters:")[2]
-    assert frame.count() > 0
+    check_scans(session, STATEMENTS[name].format(a="s3_one", b="s3_one"), "parquet")
 
 
 def test_registered_again_after_a_restart(session: Session, stored: str, views: list[str]) -> None:
