@@ -208,7 +208,9 @@ class Session:
             given = self._given()
             settings = self._reading_settings(given)
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
-                return self._stage(text.sql, self._effective_config(given), settings, given, lenient=False).told()
+                return self._stage(
+                    text.sql, self._effective_config(given), settings, given, lenient=False
+                ).with_details()
 
     def analyze(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
         """Runs a query, throws its rows away, and returns its plan with what was measured of each node (`measured`):
@@ -224,7 +226,7 @@ class Session:
             settings, config = self._reading_settings(given), self._effective_config(given)
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
                 plan = self._stage(text.sql, config, settings, given, lenient=False, analyze=True)
-                return measured(plan.told(), self.spark, config)
+                return measured(plan.with_details(), self.spark, config)
 
     def deploy(
         self,

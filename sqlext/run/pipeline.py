@@ -74,7 +74,7 @@ class StagedPlan:
         """The logical plan after all rules."""
         return None if self.trace is None else self.trace.final
 
-    def told(self) -> Self:
+    def with_details(self) -> Self:
         """The same plan, when Spark was asked what it says of tables: views of given frames go before it is printed."""
         for node in () if self.physical is None else self.physical.walk():
             node.details()

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.spark.plans import items_of
-from sqlext_planner.spark.scans import MOST_FILES, local_path
+from sqlext_planner.spark.plans import items_of, local_path
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.parquet_scan import PartitionValue
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     Directory = tuple[list[str | None], tuple[PartitionValue, ...] | None]
 
 
-def listed_files(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[PartitionValue, ...]] | None:
+def listed_files(relation: Any, conditions: Sequence[Any], most: int) -> dict[str, tuple[PartitionValue, ...]] | None:
     """The files of a partitioned relation, sorted, with the values of its partition columns; None for more than
-    MOST_FILES, and if one is on another machine or a value is of another type."""
+    `most`, and if one is on another machine or a value is of another type."""
     from pyspark import SparkContext
 
     java: Any = SparkContext._jvm
@@ -29,13 +28,13 @@ def listed_files(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[Pa
     to_seq, none = java.org.apache.spark.api.python.PythonUtils.toSeq, java.java.util.ArrayList()
     kinds = [str(field.dataType().simpleString()) for field in relation.partitionSchema().fields()]
     directories = relation.location().listFiles(to_seq(chosen), to_seq(none))
-    if directories.size() > MOST_FILES:
+    if directories.size() > most:
         return None
     files: dict[str, tuple[PartitionValue, ...]] = {}
     for place, text in enumerate(str(directories.mkString("\0")).split("\0")) if directories.size() else ():
         read = _read_directory(text, kinds)
         paths, values = _asked(directories.apply(place), kinds, relation.partitionSchema()) if read is None else read
-        if values is None or None in paths or len(files) + len(paths) > MOST_FILES:
+        if values is None or None in paths or len(files) + len(paths) > most:
             return None
         files.update({path: values for path in paths if path is not None})
     return dict(sorted(files.items()))

@@ -161,6 +161,14 @@ def class_name(item: Any) -> str:
     return str(item.getClass().getSimpleName())
 
 
+def local_path(uri: str) -> str | None:
+    """The path of a URI; None if it is on another machine."""
+    from urllib.parse import unquote, urlsplit
+
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme in ("", "file") and not parts.netloc else None
+
+
 def items_of(sequence: Any) -> list[Any]:
     """A Scala Seq as a list."""
     return [sequence.apply(i) for i in range(sequence.size())]

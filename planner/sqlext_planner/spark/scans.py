@@ -20,6 +20,7 @@ from sqlext_planner.spark.plans import (
     column_id,
     items_of,
     items_of_project,
+    local_path,
     optimized_plan,
     texts_of,
 )
@@ -227,7 +228,7 @@ def _relation_scan(leaf: Any, conditions: Sequence[Any]) -> PlainScan:
     if fields:
         from sqlext_planner.spark.partition_folders import listed_files
 
-        listed = listed_files(relation, conditions)
+        listed = listed_files(relation, conditions, MOST_FILES)
     else:
         listed = dict.fromkeys(local_paths(relation.location()) or (), ())
     columns = tuple(texts_of(leaf.schema().fieldNames()))
@@ -318,14 +319,6 @@ def _other_scheme(uri: str) -> str | None:
 
     scheme = urlsplit(uri).scheme
     return None if scheme in ("", "file") else scheme
-
-
-def local_path(uri: str) -> str | None:
-    """The path of a URI; None if it is on another machine."""
-    from urllib.parse import unquote, urlsplit
-
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme in ("", "file") and not parts.netloc else None
 
 
 _COMPARISONS = {
