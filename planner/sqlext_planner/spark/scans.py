@@ -15,6 +15,7 @@ from sqlext_planner.spark.plans import (
     CATALOG_INDEX,
     FILE_INDEX,
     ProjectItem,
+    analyzed_plan,
     attribute_ids,
     class_name,
     column_id,
@@ -105,10 +106,13 @@ def examined_scan(frame: DataFrame) -> PlainScan:
     Raises NotPlainError for every other frame, for a relation that is not known to be exactly its files
     (KNOWN_RELATIONS), and where settings change how Spark reads files.
     """
-    plan = optimized_plan(frame)
-    if plan is None:
+    analyzed = analyzed_plan(frame)
+    if analyzed is None:
         raise NotPlainError("the files of a stream, or under Spark Connect, are not known to others")
-    scan = _scan_of(plan)
+    for leaf in items_of(analyzed.collectLeaves()):
+        if class_name(leaf) in ("LogicalRelation", "DataSourceV2Relation"):
+            known_files(leaf)  # before the plan is optimised, which is work for tables of a lakehouse
+    scan = _scan_of(optimized_plan(frame))
     changed = changing_setting(settings(frame.sparkSession, PLAIN_SETTINGS))
     if changed is not None:
         raise NotPlainError(f"setting {changed} changes how it reads Parquet")
