@@ -112,11 +112,24 @@ def examined_scan(frame: DataFrame) -> PlainScan:
     for leaf in items_of(analyzed.collectLeaves()):
         if class_name(leaf) in ("LogicalRelation", "DataSourceV2Relation"):
             known_files(leaf)  # before the plan is optimised, which is work for tables of a lakehouse
-    scan = _scan_of(optimized_plan(frame))
-    changed = changing_setting(settings(frame.sparkSession, PLAIN_SETTINGS))
+    plan = optimized_plan(frame)
+    scan = _scan_of(plan)
+    known = settings(frame.sparkSession, (*PLAIN_SETTINGS, _FIELD_IDS))
+    changed = changing_setting(known)
     if changed is not None:
         raise NotPlainError(f"setting {changed} changes how it reads Parquet")
+    if known.get(_FIELD_IDS, "false").lower() != "false" and _has_field_ids(plan):
+        raise NotPlainError(f"setting {_FIELD_IDS} makes it find columns by their ids")
     return scan
+
+
+#: With it, which packages of a lakehouse turn on for a whole session, Spark finds a schema's columns by the ids in it.
+_FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
+
+
+def _has_field_ids(plan: Any) -> bool:
+    leaf = plan.collectLeaves().head()
+    return "parquet.field.id" in str(leaf.relation().dataSchema().json())
 
 
 #: Settings under which Spark's Parquet reader does more than read, with the value under which it only reads.
@@ -124,7 +137,6 @@ PLAIN_SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.mergeSchema": "false",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
 }
@@ -259,12 +271,13 @@ def local_paths(location: Any) -> tuple[str, ...] | None:
 def known_files(leaf: Any) -> Any:
     """The relation of files behind a plan's leaf, if it is one of KNOWN_RELATIONS. Raises NotPlainError."""
     relation = files_of(leaf)
+    reader = _reader_of(leaf) if relation is None else _class(relation.fileFormat())
+    fitting = [known for known in KNOWN_RELATIONS if known.file_format == reader]
+    if reader is not None and not fitting:
+        raise NotPlainError(f"{reader} may give other rows than those of the files")
     if relation is None:
         raise NotPlainError(f"{_part_of(leaf)} is not known to be files that hold exactly its rows")
-    reader, index, provider = _class(relation.fileFormat()), _class(relation.location()), provider_of(leaf)
-    fitting = [known for known in KNOWN_RELATIONS if known.file_format == reader]
-    if not fitting:
-        raise NotPlainError(f"{reader} may give other rows than those of the files")
+    index, provider = _class(relation.location()), provider_of(leaf)
     fitting = [known for known in fitting if index in known.indexes]
     if not fitting:
         raise NotPlainError(f"{index} may list files that hold other rows than the table")
@@ -295,6 +308,16 @@ def provider_of(leaf: Any) -> str | None:
     """What a table of Spark's catalog says of its format; None for anything else."""
     table = leaf.catalogTable()
     return None if table.isEmpty() or table.get().provider().isEmpty() else str(table.get().provider().get()).lower()
+
+
+def _reader_of(leaf: Any) -> str | None:
+    """The reader's class of a relation of files that is one by its superclass: Delta's, before a plan is optimised."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return _class(leaf.relation().fileFormat())
+    except Py4JError:  # it is no relation of files
+        return None
 
 
 def _part_of(leaf: Any) -> str:

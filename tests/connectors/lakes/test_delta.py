@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.spark.scans import why_only_spark
 
 from sqlext import Session
 from tests.connectors.copies import Copies
@@ -42,6 +43,11 @@ def test_the_files_hold_other_rows_than_the_table(tables: SparkSession) -> None:
     raw = files.parquet(f"file:{folder}")
     assert raw.count() > tables.table("shop.views").count() == 48
     assert "v" not in raw.columns
+
+
+def test_plain_files_beside_a_lakehouse_are_plain(tables: SparkSession, copies: Copies) -> None:
+    """Its packages change settings of a whole session."""
+    assert why_only_spark(tables.table(copies.of("shop.views"))) is None
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 from sqlext_planner.exchange.arrow_scan import plain_files
 from sqlext_planner.spark import scans
 from sqlext_planner.spark.plans import optimized_plan
@@ -107,6 +108,27 @@ def test_an_option_that_nobody_knows_leaves_the_files_to_spark(spark: SparkSessi
     frame = spark.read.option("versionAsOf", "3").parquet(parquet)
     assert plain_files(frame) is None
     assert why_only_spark(frame) == "option versionasof may change how the files are read"
+
+
+def test_a_setting_by_which_columns_have_ids_matters_to_schemas_that_have_some(
+    spark: SparkSession, parquet: str, tmp_path: Path
+) -> None:
+    """Delta Lake turns it on for a whole session."""
+    before = StructType([StructField("id", LongType(), True, {"parquet.field.id": 1})])
+    path = str(tmp_path / "with ids")
+    spark.createDataFrame([(5,)], before).write.parquet(path)
+    after = StructType([StructField("renamed", LongType(), True, {"parquet.field.id": 1})])
+    frame = spark.read.schema(after).parquet(path)
+    spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+    assert [tuple(row) for row in frame.collect()] == [(5,)]
+    reason = why_only_spark(frame)
+    assert reason == "setting spark.sql.parquet.fieldId.read.enabled makes it find columns by their ids"
+    assert plain_files(frame) is None
+    plain = spark.read.parquet(parquet)
+    assert why_only_spark(plain) is None
+    assert plain_parquet_scan(plain) is not None
+    assert why_only_spark(spark.read.schema("id BIGINT").parquet(path)) is None
+    spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
 
 
 def test_files_that_spark_reads_by_its_second_interface_are_sparks(spark: SparkSession, parquet: str) -> None:
