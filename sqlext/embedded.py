@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark.session import is_stopped, java_process
+from sqlext_planner.spark.session import is_stopped, java_process, leave_jars_to_java
 from sqlext_planner.spark.streams import stream_settings
 from sqlext_planner.spark.versions import check_pyspark, keep_quiet, spark_line, spark_version
 
@@ -178,6 +178,7 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error
         _JAVA_PACKAGES.update(packages)
+        leave_jars_to_java(session)
         _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
     keep_quiet()
     return session

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkFiles
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.session import leave_jars_to_java
 
 from sqlext import packages
 from sqlext.cli.health.findings import Machine, State
@@ -100,6 +105,21 @@ def test_a_running_spark_lacks_packages() -> None:
         check_running(spark, {PACKAGES: f"{DELTA},a:b:1"})
     assert refused.value.condition == "fixed-setting"
     assert refused.value.message == "Spark runs without a:b:1, and gets packages only when it starts"
+
+
+def test_jars_without_python_are_on_no_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, member in (("java.jar", "org/A.class"), ("both.jar", "delta/tables.py"), ("own.zip", "a.class")):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(member, "")
+    (tmp_path / "broken.jar").write_text("no archive")
+    names = ["java.jar", "both.jar", "own.zip", "broken.jar"]
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
+    monkeypatch.setattr(sys, "path", ["", *(str(tmp_path / name) for name in names), "/usr/lib/java.jar"])
+    context = SimpleNamespace(_python_includes=[*names])
+    spark: Any = SimpleNamespace(sparkContext=context)
+    leave_jars_to_java(spark)
+    assert context._python_includes == names[1:]
+    assert sys.path == ["", *(str(tmp_path / name) for name in names[1:]), "/usr/lib/java.jar"]
 
 
 def test_the_command_line_joins_what_is_given_twice() -> None:

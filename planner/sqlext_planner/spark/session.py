@@ -8,7 +8,8 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.spark.versions import all_settings, check_pyspark, pyspark_version, to_arrow_type
@@ -171,6 +172,32 @@ def java_process() -> Popen[bytes] | None:
 
     process: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     return process
+
+
+def leave_jars_to_java(spark: SparkSession) -> None:
+    """Take the jars of packages that hold no Python off the import paths of the driver and the workers.
+
+    Spark puts all of them there, as a few hold Python too (Delta's own). Up to 4.1 each task of a worker reads their
+    directories anew: with Delta and Iceberg 0.3 s a task (measured: a window of 3.6 s took 5.4).
+    """
+    from pyspark import SparkFiles
+
+    context: Any = spark.sparkContext
+    for name in [name for name in context._python_includes or () if name.endswith(".jar")]:
+        path = str(Path(SparkFiles.getRootDirectory(), name))
+        if not _holds_python(path):
+            context._python_includes.remove(name)
+            sys.path[:] = [entry for entry in sys.path if entry != path]
+
+
+def _holds_python(jar: str) -> bool:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return any(name.endswith((".py", ".pyc")) for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return True  # Spark's to say
 
 
 def cores(spark: SparkSession) -> int:
