@@ -110,7 +110,12 @@ bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/python -m benchmarks interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
 # Flink and Feast are 1 GB each; `make .peers/polars/.peer` installs one of them.
-peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer $(PEERS)/serving/.peer $(PEERS)/feast/.peer  ## peers of suites `interval`, `stream` and `serving` that need environments of their own
+peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer $(PEERS)/serving/.peer $(PEERS)/feast/.peer $(PEERS)/questdb/.peer  ## peers of suites `interval`, `stream`, `serving` and `window-join` that need places of their own
+
+# One jar of Maven Central, whose digest is known
+$(PEERS)/questdb/.peer: | $(VENV)/.bench
+	$(BIN)/python -m benchmarks.harness.questdb $(PEERS)/questdb/questdb.jar
+	@touch $@
 
 # Pinned in the requirement files; the environments exclude each other's versions.
 $(PEERS)/%/.peer: benchmarks/peers/%.txt | $(VENV)/.python

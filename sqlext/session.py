@@ -117,10 +117,10 @@ class Session:
             return self._spark
 
     def _get_or_start(self) -> SparkSession:
-        from sqlext.embedded import active_session, start_spark
+        from sqlext.embedded import active_session, start_for_statements
 
         running = active_session()
-        return start_spark(conf=self._spark_settings) if running is None else self._attached(running)
+        return start_for_statements(self._spark_settings) if running is None else self._attached(running)
 
     def sql(self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
         """Like `SparkSession.sql`, but understands the extension's syntax too.
@@ -208,9 +208,8 @@ class Session:
             given = self._given()
             settings = self._reading_settings(given)
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
-                return self._stage(
-                    text.sql, self._effective_config(given), settings, given, lenient=False
-                ).with_details()
+                staged = self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
+                return staged.with_details()
 
     def analyze(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
         """Runs a query, throws its rows away, and returns its plan with what was measured of each node (`measured`):

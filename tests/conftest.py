@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     properties.draw(new=slow_too(config))
+    os.environ.setdefault("SQLEXT_CLASS_ARCHIVE", "off")  # no process that outlives a test
     if not slow_too(config):
         os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 

@@ -15,13 +15,10 @@ import gc
 from zipimport import zipimporter
 
 from pyspark.daemon import manager
-from sqlext_operators.interval_join import operator
-from sqlext_operators.last_join import operator as last_join
-from sqlext_operators.umjoin import operator as umjoin
-from sqlext_operators.window import operator as window
+from sqlext_planner.spark.daemon import LOADED
 
 #: Loaded before the forks.
-LOADED = (last_join, operator, umjoin, window)
+assert LOADED
 
 if __name__ == "__main__":
     zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]

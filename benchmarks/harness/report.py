@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from sqlext_planner.errors import ConfigurationError
 
-from benchmarks.harness.results import CaseResult, Measurement, Report
+from benchmarks.harness.results import RATE, CaseResult, Measurement, Report
 
 GIB = 1 << 30
 MEMORY = ("Python GiB", "largest process", "JVM GiB")
@@ -132,10 +132,15 @@ def _detail_names(report: Report) -> tuple[str, ...]:
 def _detail_rows(result: CaseResult, names: Sequence[str]) -> list[tuple[str, ...]]:
     """A row for each contestant that measured more than seconds."""
     return [
-        (result.case.name, item.contestant, *(_figure(item.details.get(name)) for name in names))
+        (result.case.name, item.contestant, *(_bound(item, name) + _figure(item.details.get(name)) for name in names))
         for item in result.measurements
         if item.details
     ]
+
+
+def _bound(item: Measurement, name: str) -> str:
+    """The sign before a figure that is only known to be less."""
+    return "<" if item.status == "stopped" and name == RATE and name in item.details else ""
 
 
 def _detail_table(report: Report) -> Table:
@@ -177,7 +182,8 @@ def _measured(report: Report) -> str:
     """What the figures are."""
     return (
         f"Medians of {report.parameters['repeat']} runs or more "
-        "after warm-ups (*: the warm-up alone, as it took too long); "
+        "after warm-ups (*: the warm-up alone, as it took too long; "
+        ">: stopped, so more than that, nobody knows how much); "
         "a ratio above 1 means that ours is faster; memory is the highest seen, summed over all Python processes, "
         "of the largest one, and of the JVM."
     )

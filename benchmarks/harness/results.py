@@ -17,6 +17,9 @@ Status = Literal["ok", "capped", "stopped", "wrong", "failed"]
 
 #: The series of the seconds of each task, the same tasks in every run.
 TASK_SECONDS = "task seconds"
+#: The detail of a stream: all of its rows over the seconds of the whole run. Of a run that was stopped it is an upper
+#: bound: nobody knows how much longer it would have taken.
+RATE = "rows/s"
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ rows are periods), `columns` (what the join may read) and `query` (a SELECT of t
 total).
 
 The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
-`read` (rows that went to the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
-checkpoint), and with an `output` rows and checksums.
+`read` (moments in seconds, each with the rows that went to the join or aggregate until then), `stopped`, `state_bytes`
+(the largest checkpoint), and with an `output` rows and checksums.
 """
 
 from __future__ import annotations
@@ -89,7 +89,11 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     watch.stop()
     if not stopped:
         seconds = client.get_job_execution_result().result().get_net_runtime() / 1_000
-    answer = {"seconds": seconds, "start_seconds": time.perf_counter() - begin - seconds, "stopped": stopped}
+    answer: dict[str, Any] = {
+        "seconds": seconds,
+        "start_seconds": time.perf_counter() - begin - seconds,
+        "stopped": stopped,
+    }
     answer |= {"read": watch.read, "state_bytes": watch.largest}
     if output is None or stopped:
         return answer | {"rows": None, "checksums": {}}
@@ -130,6 +134,8 @@ def environment(request: dict[str, Any]) -> TableEnvironment:
         "state.backend.type": request["backend"],
         "table.local-time-zone": "UTC",
         "table.exec.mini-batch.enabled": "false",
+        "pipeline.object-reuse": "true",
+        "execution.checkpointing.incremental": "true",
         "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": f"file://{request['checkpoints']}",
         "table.optimizer.multi-join.enabled": str(request["form"] == "multi").lower(),
@@ -208,13 +214,14 @@ def join_sums(folder: Path, streams: list[str]) -> dict[str, Any]:
 
 
 class Watch:
-    """What is seen of a running job: its largest checkpoint (bytes), and the rows that its source sent on."""
+    """What is seen of a running job: its largest checkpoint (bytes), and the rows that its source sent on by moments
+    (seconds)."""
 
     def __init__(self, folder: Path, port: int, job: str) -> None:
         self.folder = folder
         self.address = f"http://localhost:{port}/jobs/{job}"
         self.largest = 0
-        self.read = 0
+        self.read: list[tuple[float, int]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, daemon=True)
         self._thread.start()
@@ -234,7 +241,7 @@ class Watch:
             except (OSError, ValueError, KeyError):
                 continue  # the cluster starts, or ends
             if len(vertices) > 1:  # in the order of the plan: the source, then the operators with the state
-                self.read = max(self.read, vertices[0]["metrics"]["write-records"])
+                self.read.append((time.perf_counter(), int(vertices[0]["metrics"]["write-records"])))
 
 
 def size(folder: Path) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from benchmarks.harness.checks import at_most, cases
-from benchmarks.harness.results import CaseResult, Measurement, Report
+from benchmarks.harness.results import RATE, CaseResult, Measurement, Report
 from benchmarks.harness.suite import Check
+from benchmarks.stream.progress import STEADY
 
 #: How many seconds later than an empty stateful micro-batch 95 % of ours of 50,000 rows may end.
 ALLOWANCE_SECONDS = 0.35
@@ -31,7 +32,9 @@ OPERATOR, CHOSEN_RATE = "ours-operator", 0.95
 MULTI_JOINS = ("flink-multi", "flink-multi-heap")
 BINARY_JOINS = ("flink-binary", "flink-binary-heap")
 SPARK_JOINS = ("spark-join", "spark-join-v2")
-PEERS = (*SPARK_JOINS, "flink-over", "flink-over-heap", *FLINK_JOINS)
+FLINK_WINDOWS = ("flink-over", "flink-over-heap", *FLINK_JOINS)
+#: Ours over the CSV files that Flink reads.
+OURS_CSV = "ours-csv"
 #: The sets of cases whose joins only lead to a window.
 WINDOWS = ("throughput", "rising")
 #: How many times as many rows a second as the better of Spark's stream-stream joins, by workload; and the micro-batches
@@ -55,20 +58,19 @@ def near_the_floor(report: Report) -> Iterator[Check]:
 
 
 def faster_than_peers(report: Report) -> Iterator[Check]:
-    """More rows a second than the best streaming peer, in the largest micro-batches and over rising state.
-
-    A peer that was interrupted counts with the rows that it read until then."""
+    """More rows a second than the best streaming peer, in the largest micro-batches and over rising state; of each kind
+    of files."""
     for result in _of(report, WINDOWS):
-        yield from _rates(
-            report, [result], PEERS, 1, f"more rows a second than any peer, {result.case.name}", above=True
-        )
+        for ours, who, peers in ((report.ours, "Spark's joins", SPARK_JOINS), (OURS_CSV, "Flink", FLINK_WINDOWS)):
+            title = f"more rows a second than {who}, {result.case.name}"
+            yield from _rates(ours, [result], peers, 1, title, above=True)
 
 
 def far_faster_than_flinks_join(report: Report) -> Iterator[Check]:
     """Rows a second against Flink's interval join and aggregate, the better of its two states."""
     for result in _of(report, WINDOWS):
         name = f"at least {FLINK_RATE}x the rows a second of Flink's join, {result.case.name}"
-        yield from _rates(report, [result], FLINK_JOINS, FLINK_RATE, name)
+        yield from _rates(OURS_CSV, [result], FLINK_JOINS, FLINK_RATE, name)
 
 
 def steady_while_keys_move(report: Report) -> Iterator[Check]:
@@ -110,14 +112,14 @@ def choices_are_right(report: Report) -> Iterator[Check]:
     """
     for result in cases(report, set="umjoin"):
         rates = {name: rate for name in (OPERATOR, *CHAINS) if (rate := _ended_rate(result, name)) is not None}
-        ours = _detail(result, report.ours, "rows/s")
+        ours = _detail(result, report.ours, STEADY)
         if ours is None or OPERATOR not in rates:
             continue
         name = f"without a hint at least {CHOSEN_RATE}x the better of operator and chain, {result.case.name}"
         note = ""
         if (both := _of_one_plan(result, report.ours, OPERATOR)) is not None:
-            operator, ours = rates.pop(OPERATOR), both.details["rows/s"]
-            apart = _detail(result, report.ours, "rows/s") or 0.0
+            operator, ours = rates.pop(OPERATOR), both.details[STEADY]
+            apart = _detail(result, report.ours, STEADY) or 0.0
             note = f"the operator is chosen; the runs without the hint alone {apart / operator:.2f}x those with it"
         best = max(rates, key=rates.__getitem__, default=None)
         words = [f"{ours / rates[best]:.2f}x ({ours:,.0f} against {rates[best]:,.0f} of {best})"] if best else []
@@ -136,19 +138,19 @@ def _of_one_plan(result: CaseResult, *contestants: str) -> Measurement | None:
 
 
 def _ended_rate(result: CaseResult, name: str) -> float | None:
-    """The rows a second of a contestant that ran to its end."""
+    """The rows a second of a contestant that ran to its end, all of them on Spark."""
     item = result.measurement(name)
-    return None if item is None or item.status not in ("ok", "capped") else _detail(result, name, "rows/s")
+    return None if item is None or item.status not in ("ok", "capped") else _detail(result, name, STEADY)
 
 
 def joins_keep_up_with_flink(report: Report) -> Iterator[Check]:
     """As many rows a second as Flink's best join, and far more than its multi-join on second keys."""
     for result in report.cases:
         name = f"at least Flink's rows a second, {result.case.name}"
-        yield from _rates(report, [result], (*MULTI_JOINS, *BINARY_JOINS), 1, name)
+        yield from _rates(OURS_CSV, [result], (*MULTI_JOINS, *BINARY_JOINS), 1, name)
         if result.case.parameters.get("workload") == "second":
             name = f"at least {SECOND_KEYS_RATE}x the rows a second of Flink's multi-join, {result.case.name}"
-            yield from _rates(report, [result], MULTI_JOINS, SECOND_KEYS_RATE, name)
+            yield from _rates(OURS_CSV, [result], MULTI_JOINS, SECOND_KEYS_RATE, name)
 
 
 def small_checkpoints(report: Report) -> Iterator[Check]:
@@ -182,7 +184,7 @@ def early_answers_beat_spark(report: Report) -> Iterator[Check]:
     """Early and final rows in less time than Spark's final rows alone."""
     for result in cases(report, set="early"):
         name = f"more rows a second than Spark's final rows, {result.case.name}"
-        yield from _rates(report, [result], SPARK_JOINS, 1, name, above=True)
+        yield from _rates(report.ours, [result], SPARK_JOINS, 1, name, above=True)
 
 
 def _against_spark(
@@ -198,7 +200,7 @@ def _against_spark(
         times = target(workload, live)
         if times is not None and max(int(result.case.parameters["batch"]) for result in results) >= LARGE_BATCH:
             title = f"at least {times}x the rows a second of Spark's better {what}, {workload}, {live:,} rows live"
-            yield from _rates(report, results, peers, times, title)
+            yield from _rates(report.ours, results, peers, times, title)
 
 
 def _of(report: Report, sets: Sequence[str]) -> Iterator[CaseResult]:
@@ -206,22 +208,40 @@ def _of(report: Report, sets: Sequence[str]) -> Iterator[CaseResult]:
     return (result for result in report.cases if result.case.parameters.get("set") in sets)
 
 
+#: What of two contestants is compared: whole jobs with whole jobs, and what they do in the middle with the same.
+LIKE = {"whole jobs": RATE, "steady state": STEADY}
+
+
 def _rates(
-    report: Report, results: Sequence[CaseResult], peers: Sequence[str], times: int, title: str, *, above: bool = False
+    contestant: str, results: Sequence[CaseResult], peers: Sequence[str], times: int, title: str, *, above: bool = False
 ) -> Iterator[Check]:
-    """The highest rate of ours in some cases is at least (or, `above`, more than) so many times that of the best of
-    some peers; nothing if ours or all of the peers have none."""
-    found = {
-        name: max(rates)
-        for name in (report.ours, *peers)
-        if (rates := [rate for result in results if (rate := _detail(result, name, "rows/s")) is not None])
-    }
-    ours = found.pop(report.ours, None)
-    if ours is not None and found:
-        peer = max(found, key=lambda name: found[name])
-        best = found[peer]
-        words = f"{ours / best:.2f}x ({ours:,.0f} against {best:,.0f} of {peer})"
-        yield Check(title, ours > times * best if above else ours >= times * best, words)
+    """The highest rate of a contestant in some cases is at least (or, `above`, more than) so many times that of the
+    best of some peers, of each kind in LIKE; nothing if it or all of the peers have none.
+
+    A peer that was stopped counts with the rate that it would have had if it had ended then.
+    """
+    for like, rate in LIKE.items():
+        mine = _best(results, contestant, rate)
+        found = [(rival, name) for name in peers if (rival := _best(results, name, rate)) is not None]
+        if mine is None or not found:
+            continue
+        (ours, is_stopped), ((best, is_bound), peer) = mine, max(found)
+        if is_stopped:
+            yield Check(f"{title}, {like}", False, f"{contestant} was stopped")
+            continue
+        more, fewer = ("more than ", "less than ") if is_bound else ("", "")
+        words = f"{more}{ours / best:.2f}x ({ours:,.0f} against {fewer}{best:,.0f} of {peer})"
+        yield Check(f"{title}, {like}", ours > times * best if above else ours >= times * best, words)
+
+
+def _best(results: Sequence[CaseResult], contestant: str, rate: str) -> tuple[float, bool] | None:
+    """The highest rate of a contestant in some cases, and whether that is the bound of a run that was stopped."""
+    found = []
+    for result in results:
+        value, item = _detail(result, contestant, rate), result.measurement(contestant)
+        if value is not None and item is not None:
+            found.append((value, item.status == "stopped"))
+    return max(found, default=None)
 
 
 def _detail(result: CaseResult, contestant: str, name: str) -> float | None:

@@ -23,11 +23,12 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.spark.versions import spark_version
 
 from benchmarks.harness.engines import Engines, in_duckdb
+from benchmarks.harness.results import RATE
 from benchmarks.harness.statements import DuckSql, SessionSql, Statement, answer_of
 from benchmarks.harness.suite import Answer, Case, Contestant
 from benchmarks.stream.case import StreamCase, StreamCases, StreamSource
 from benchmarks.stream.files import milliseconds
-from benchmarks.stream.progress import MIB, Batch, batches_of, figures, observed_sums, row_latencies, steady
+from benchmarks.stream.progress import MIB, STEADY, Batch, batches_of, figures, observed_sums, row_latencies, steady
 from benchmarks.stream.sql import COMPENSATED, SPREAD, UNCOMPENSATED
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class SparkStream(Contestant):
     def _run(self, stream: StreamCase) -> float:
         with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as scratch:
             feed = _PacedFeed(stream, Path(scratch)) if stream.pace is not None else None
-            folders = stream.files.folders if feed is None else feed.folders
+            folders = self._folders(stream) if feed is None else feed.folders
             start = time.perf_counter()
             checkpoint = Path(scratch) / "checkpoint"
             streams = [self._source(folder, stream) for folder in folders]
@@ -141,13 +142,19 @@ class SparkStream(Contestant):
         if self._query is not None:
             self._query.stop()
 
+    def _folders(self, stream: StreamCase) -> Sequence[Path]:
+        """The folders of the streams, written before the time starts."""
+        return stream.files.folders
+
     def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
-        tables = stream.tables
         reader = self.engines.spark().readStream.schema(_schema(stream.files.folders[0]))
         if stream.pace is None:
             reader = reader.option("maxFilesPerTrigger", stream.files_per_trigger)
-        rows = reader.parquet(str(folder))
-        return rows if tables.lateness_ms is None else rows.withWatermark("ts", f"{tables.lateness_ms} milliseconds")
+        return self._marked(reader.parquet(str(folder)), stream)
+
+    def _marked(self, rows: DataFrame, stream: StreamCase) -> DataFrame:
+        lateness = stream.tables.lateness_ms
+        return rows if lateness is None else rows.withWatermark("ts", f"{lateness} milliseconds")
 
     def _start(self, frame: DataFrame, checkpoint: Path, stream: StreamCase) -> StreamingQuery:
         if self.answers:
@@ -170,12 +177,10 @@ class SparkStream(Contestant):
         self._details |= self.own_details([progress for progress in progresses if progress.batchId in numbers])
         if feed is not None:
             self._details |= row_latencies(self._batches, *feed.arrivals())
-        elif self._stopped and not self._details:  # before the end of the first one that is measured: at most that
-            done = stream.files_per_trigger * len(self._batches)
-            rows = stream.files.rows_until(done + stream.files_per_trigger)
-            if done and done == stream.files.fill:
-                rows, seconds = rows - stream.files.rows_until(done), time.time() - self._batches[-1].ended
-            self._details = {"rows/s": rows / seconds}
+        else:
+            self._details = {RATE: stream.files.rows / seconds, **self._details}
+        if self._stopped:  # with less in state than at the end, micro-batches are shorter
+            self._details.pop(STEADY, None)
         self._query = None
 
     def _views(self, case: StreamCase, streams: Sequence[DataFrame]) -> dict[str, str]:
@@ -215,6 +220,22 @@ class OursStream(SparkStream):
         """What EXPLAIN says, but for the reasons and the hints, which no run depends on."""
         (text,) = self.engines.session().sql(f"EXPLAIN {self._sql}").first() or ("",)
         return "\n".join(line.replace(f" [{UMJOIN}]", "") for line in str(text).splitlines() if "(why:" not in line)
+
+
+class CsvStream(OursStream):
+    """`Session.sql` over CSV files, which Flink reads too."""
+
+    def _folders(self, stream: StreamCase) -> Sequence[Path]:
+        return stream.files.csv_folders()
+
+    def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
+        schema = _schema(stream.files.folders[0])
+        numbers = ", ".join(f"{'ms' if name == 'ts' else name} BIGINT" for name in schema.names)
+        reader = self.engines.spark().readStream.schema(numbers).option("maxFilesPerTrigger", stream.files_per_trigger)
+        times = {"ts": "timestamp_millis(ms) AS ts", "te": "timestamp_millis(te) AS te"}
+        return self._marked(
+            reader.csv(str(folder)).selectExpr(*(times.get(name, name) for name in schema.names)), stream
+        )
 
 
 class HashedStream(OursStream):

@@ -58,15 +58,26 @@ class StreamFiles:
         """The folders of the streams, in the order of their names."""
         return tuple(self.root / name for name in self.names)
 
+    def csv_folders(self) -> tuple[Path, ...]:
+        """The same streams as folders of CSV files with the columns of `merged` but for its side, one for each Parquet
+        file; written if they are missing."""
+        place = written_once(self.root, "csv", self._write_csv)
+        return tuple(place / name for name in self.names)
+
+    def _write_csv(self, folder: Path) -> None:
+        for name, source in zip(self.names, self.folders, strict=True):
+            (folder / name).mkdir(parents=True)
+            for path in sorted(source.glob("*.parquet")):
+                target = folder / name / f"{path.stem}.csv"
+                pa_csv.write_csv(
+                    in_milliseconds(pq.read_table(path)), target, pa_csv.WriteOptions(include_header=False)
+                )
+                os.utime(target, (path.stat().st_mtime,) * 2)
+
     @property
     def merged(self) -> Path:
         """The folder of all streams in one."""
         return self.root / "merged"
-
-    def rows_until(self, files: int) -> int:
-        """Rows in the first `files` files of each stream."""
-        found = (path for folder in self.folders for path in sorted(folder.glob("*.parquet"))[:files])
-        return sum(pq.read_metadata(path).num_rows for path in found)
 
 
 def stream_table(
@@ -98,6 +109,13 @@ def milliseconds(table: pa.Table, column: str = "ts") -> Int64s:
     """The times of a stream's rows."""
     times: Int64s = table[column].cast(pa.int64()).to_numpy() // 1_000
     return times
+
+
+def in_milliseconds(stream: pa.Table) -> pa.Table:
+    """Rows with their times as numbers: `ms` for `ts`, and `te`."""
+    names = ["ms" if name == "ts" else name for name in stream.column_names]
+    columns = [milliseconds(stream, name) if name in TIMES else stream[name] for name in stream.column_names]
+    return pa.table(dict(zip(names, columns, strict=True)))
 
 
 def written_once(root: Path, name: str, write: Callable[[Path], None]) -> Path:
@@ -132,10 +150,8 @@ def write_merged(
     """All streams in the order of arrival, dealt out to the readers as many rows at a time as there are streams."""
     folder.mkdir()
     order = np.argsort(np.concatenate(arrivals), kind="stable")
-    both = pa.concat_tables(streams)
-    columns = {"side": np.repeat(np.arange(len(streams)), [len(stream) for stream in streams])}
-    columns |= {name: milliseconds(both, name) if name in TIMES else both[name] for name in both.column_names}
-    table = pa.table({"ms" if name == "ts" else name: values for name, values in columns.items()}).take(order)
+    sides = np.repeat(np.arange(len(streams)), [len(stream) for stream in streams])
+    table = in_milliseconds(pa.concat_tables(streams)).add_column(0, "side", pa.array(sides)).take(order)
     for reader in range(readers):
         part = table.filter(pa.array(np.arange(len(table)) // len(streams) % readers == reader))
         pa_csv.write_csv(part, folder / f"{reader}.csv", pa_csv.WriteOptions(include_header=False))

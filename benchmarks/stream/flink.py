@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 from sqlext_planner.errors import ConfigurationError
 
 from benchmarks.harness.peer_process import PeerProcess
+from benchmarks.harness.results import RATE
 from benchmarks.harness.suite import Answer, Case, Contestant
 from benchmarks.stream.case import StreamCases
-from benchmarks.stream.progress import MIB
+from benchmarks.stream.progress import MIB, STEADY
 
 #: Contestant -> (form of the statement, state backend); see benchmarks/peers/engine_flink.py.
 FLINK: Mapping[str, tuple[str, str]] = {
@@ -65,16 +66,19 @@ class FlinkContestant(Contestant):
     def run(self, case: Case) -> float:
         """The seconds of the job. Raises ConfigurationError if it was interrupted or failed."""
         answer = self._ask(self._request(case))
-        seconds, read = float(answer["seconds"]), int(answer["read"])
-        rows = read if answer["stopped"] else self.cases[case.name].files.rows
-        self._details = {"rows/s": rows / seconds, "state MiB": answer["state_bytes"] / MIB}
+        seconds = float(answer["seconds"])
+        self._details = {RATE: self.cases[case.name].files.rows / seconds}
+        steady = None if answer["stopped"] else steady_rate(answer["read"])
+        if steady is not None:
+            self._details[STEADY] = steady
+        self._details["state MiB"] = answer["state_bytes"] / MIB
         if answer["stopped"]:
             self.process.stop()  # it does not run again in this case, and its memory helps the others
             raise ConfigurationError(f"{self.name} was interrupted", condition="benchmark")
         return seconds
 
     def details(self) -> Mapping[str, float]:
-        """Rows a second (of those that it read, if it was interrupted) and the largest checkpoint."""
+        """Rows a second of the whole job and in the middle of it, and the largest checkpoint."""
         return self._details
 
     def answer(self, case: Case) -> Answer:
@@ -116,6 +120,17 @@ class FlinkContestant(Contestant):
                 return self.process.ask({**settings, **paths, **request})
             finally:
                 self._stop = None
+
+
+def steady_rate(read: Sequence[tuple[float, int]]) -> float | None:
+    """Rows a second without the start and the tail of a job, of moments (seconds) and the rows that were read until
+    then: from a tenth to nine tenths of them. None for less than two seconds between these."""
+    rows = read[-1][1] if read else 0
+    middle = [(moment, count) for moment, count in read if 0.1 * rows <= count <= 0.9 * rows]
+    if not middle or middle[-1][0] - middle[0][0] < 2:
+        return None
+    (begin, first), (end, last) = middle[0], middle[-1]
+    return (last - first) / (end - begin)
 
 
 def _free_port() -> int:

@@ -211,10 +211,10 @@ ROWS = 3_000_000
 LEAST = 4
 #: Rows in state, where `--live` says nothing.
 LIVE = 1_000_000
-#: Who takes part in all cases, and who besides: those who have micro-batches, and those who have none.
+#: Who takes part in all cases, and who besides: Spark's joins, and those who read CSV.
 ALL = ("ours", "floor", "duckdb")
 BATCHED = ("spark-join", "spark-join-v2")
-OTHERS = ("flink-join", "flink-join-heap")
+OTHERS = ("ours-csv", "flink-join", "flink-join-heap")
 
 
 def planned_intervals(options: StreamOptions) -> Iterator[Planned]:

@@ -13,6 +13,7 @@ from benchmarks.harness.runner import Limits
 #: an answer is the reference.
 WINDOW_CONTESTANTS = {
     "ours": "Session.sql of the window over two streams",
+    "ours-csv": "the same over CSV files of the same rows, which Flink reads",
     "ours-hash": "the same without its hint: each key in one task",
     "floor": "transformWithState in Python that counts the rows of the same streams",
     "floor-spark": "Spark's stateful count of the same two streams",
@@ -27,6 +28,7 @@ WINDOW_CONTESTANTS = {
 }
 UMJOIN_CONTESTANTS = {
     "ours": "Session.sql of the join, which chooses what runs it",
+    "ours-csv": "the same over CSV files of the same rows, which Flink reads",
     "ours-operator": "the same with the hint UMJOIN",
     "floor": WINDOW_CONTESTANTS["floor"],
     "duckdb": WINDOW_CONTESTANTS["duckdb"],
@@ -39,6 +41,7 @@ UMJOIN_CONTESTANTS = {
 }
 INTERVAL_CONTESTANTS = {
     "ours": "Session.sql of the join with a period predicate or the hint SWEEP",
+    "ours-csv": "the same over CSV files of the same rows, which Flink reads",
     "floor": WINDOW_CONTESTANTS["floor"],
     "duckdb": WINDOW_CONTESTANTS["duckdb"],
     "spark-join": "Spark's stream-stream join, join state format 4",

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 MIB = 1 << 20
+#: The rows of the micro-batches that are measured over their seconds; the whole run's are `results.RATE`.
+STEADY = "steady rows/s"
 PERCENTILES = (50, 95, 99)
 
 
@@ -74,14 +76,14 @@ def steady(batches: Sequence[Batch], batch_rows: int, fill: int = 0) -> list[Bat
 
 
 def figures(batches: Sequence[Batch], batch_rows: int, fill: int = 0) -> dict[str, float]:
-    """Rows a second, percentiles of the seconds of a micro-batch, the largest state (files of RocksDB, which appear
-    with its first snapshot), and what a micro-batch writes to it, both in MiB."""
+    """Rows a second in the micro-batches that are measured, percentiles of their seconds, the largest state (files of
+    RocksDB, which appear with its first snapshot), and what one of them writes to it, both in MiB."""
     measured = steady(batches, batch_rows, fill)
     if not measured:
         return {}
     seconds = [batch.seconds for batch in measured]
     ranks = np.percentile(seconds, PERCENTILES)
-    found = {"rows/s": sum(batch.rows for batch in measured) / sum(seconds), "batch no.": float(len(measured))}
+    found = {STEADY: sum(batch.rows for batch in measured) / sum(seconds), "batch no.": float(len(measured))}
     found |= {f"batch p{rank}": float(value) for rank, value in zip(PERCENTILES, ranks, strict=True)}
     written = float(np.median([batch.written_bytes for batch in measured]))
     return {**found, "state MiB": max(batch.state_bytes for batch in batches) / MIB, "write MiB": written / MIB}

@@ -23,6 +23,7 @@ from benchmarks.stream.contestants import (
     JOIN_FORMAT,
     NEWEST_FORMAT,
     TABLES,
+    CsvStream,
     FloorStream,
     HashedStream,
     JoinStream,
@@ -125,6 +126,7 @@ def _contestant(name: str, options: StreamOptions, streams: StreamCases, engines
     usual = state_settings(*size)
     made: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
         "ours": (OursStream, ours_settings(*size)),
+        "ours-csv": (CsvStream, ours_settings(*size)),
         "ours-operator": (OperatorStream, ours_settings(*size)),
         "ours-hash": (HashedStream, ours_settings(*size)),
         "ours-none": (UncompensatedStream, ours_settings(*size)),

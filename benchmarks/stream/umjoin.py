@@ -188,7 +188,9 @@ LEAST = 4
 LIVE = {"chain": 1_000_000, "second": 1_000_000, "near": 1_100_000}
 #: Flink's multi-join looks at all rows of a tenant for every row of `second`: so few that it gets beyond them.
 FEW = 150_000
+OURS_CSV = "ours-csv"
 MULTI, BINARY = ("flink-multi", "flink-multi-heap"), ("flink-binary", "flink-binary-heap")
+CSV_READERS = (OURS_CSV, *MULTI, *BINARY)
 
 
 def planned_joins(options: StreamOptions) -> Iterator[Planned]:
@@ -225,6 +227,7 @@ def _planned(
     rows = max(LEAST, round(max(MEASURED, LEAST * batch) // streams * min(1.0, options.scale)))
     each = min(rows // LEAST, batch // streams)
     tables = JoinTables(join, rows, each, fill=live // streams, readers=options.cores)
+    readers = (OURS_CSV, *flink) if flink else ()
     shared = join.name == "shared"
     with_batches = f", batches of {short(batch)}" if shared else ""
     case = Case(
@@ -233,6 +236,6 @@ def _planned(
         {"set": "umjoin", "workload": join.name, "live": live, "rows": rows, "batch": streams * each},
         panel=f"shared key{with_batches}" if shared else "other joins",
         tick=short(live) if shared else join.title,
-        contestants=tuple(name for name in UMJOIN_CONTESTANTS if not name.startswith("flink") or name in flink),
+        contestants=tuple(name for name in UMJOIN_CONTESTANTS if name not in CSV_READERS or name in readers),
     )
     return Planned(case, tables)

@@ -331,6 +331,26 @@ def doctor(
 
 
 @app.command()
+def warm(
+    again: Annotated[bool, typer.Option("--again", help="Make Java's archive anew, also if there is one.")] = False,
+) -> None:
+    """Do ahead what a first run does for later ones: compile kernels, and write down Java's classes of Spark.
+
+    A later start of Spark then takes about half as long. It does the same by itself after the first run. The files are
+    in the user's cache; docs/performance.md says more, and how to switch it off.
+
+    [bold]Examples[/]
+
+      sqlext warm            (in an image for example, so that its containers start faster)
+
+      sqlext warm --again
+    """
+    from sqlext.cli.warm import run_warm
+
+    run_warm(again)
+
+
+@app.command()
 def bundle(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write to this file or folder.", metavar="OUT")

@@ -99,7 +99,7 @@ def _spark(machine: Machine, tell: Found) -> Iterator[SparkSession | None]:
 
     try:
         with progress("Starting Spark"):
-            spark = start_spark(conf=machine.settings)
+            spark = start_spark(conf=machine.settings, java_arguments=())  # and leaves no archive
     except SqlExtError as error:
         tell("Spark", Finding.of(error))
         yield None

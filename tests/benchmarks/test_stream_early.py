@@ -86,6 +86,6 @@ def test_checks_compare_with_what_is_asked() -> None:
     assert outcome(CHECKS, cases) == [
         ("estimates cost at most 10% of the time, few", True, "1.05x (10.50 s, 10.00 s)"),
         ("estimates cost at most 10% of the time, few", False, "1.15x (11.50 s, 10.00 s)"),
-        ("more rows a second than Spark's final rows, few", True, "1.90x (10 against 5 of spark-join)"),
-        ("more rows a second than Spark's final rows, few", False, "0.96x (9 against 9 of spark-join-v2)"),
+        ("more rows a second than Spark's final rows, few, whole jobs", True, "1.90x (10 against 5 of spark-join)"),
+        ("more rows a second than Spark's final rows, few, whole jobs", False, "0.96x (9 against 9 of spark-join-v2)"),
     ]

@@ -28,7 +28,7 @@ from benchmarks.stream.data import (
     rising_workload,
 )
 from benchmarks.stream.files import MARGIN_MS
-from benchmarks.stream.flink import FlinkContestant
+from benchmarks.stream.flink import FlinkContestant, steady_rate
 from benchmarks.stream.options import StreamOptions
 from benchmarks.stream.progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
 from benchmarks.stream.suite import stream_suite
@@ -97,7 +97,7 @@ def test_reports_of_spark_become_figures() -> None:
     assert batches[2].ended - batches[1].ended == -1
     assert observed_sums(batches) == {"rows": 10, "s": 5}
     found = figures(batches, 100)
-    assert (found["rows/s"], found["batch no."], found["batch p50"]) == (pytest.approx(200 / 3), 2, 1.5)
+    assert (found["steady rows/s"], found["batch no."], found["batch p50"]) == (pytest.approx(200 / 3), 2, 1.5)
     assert (found["state MiB"], found["write MiB"]) == (1.5, 2)
     assert [batch.number for batch in steady(batches, 100, fill=1)] == [2]
     assert [batch.number for batch in steady(batches, 1_000)] == [0, 1, 2]  # no full one: all but the closing rows
@@ -123,7 +123,7 @@ def test_latency_is_from_arrival_to_the_batch_whose_watermark_has_passed() -> No
 
 @pytest.mark.slow
 def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
-    contestants = ["floor", "floor-spark", "duckdb", "ours-batch", "spark-join", "spark-join-v2"]
+    contestants = ["ours-csv", "floor", "floor-spark", "duckdb", "ours-batch", "spark-join", "spark-join-v2"]
     options = StreamOptions(
         workloads=["C"], contestants=contestants, rows=2_000, batches=[2_000], paced=0.0, data=tmp_path / "it's data"
     )
@@ -133,7 +133,8 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     assert rows == {name: None if name.startswith("floor") else 2_000 for name in contestants}
     join = result.measurement("spark-join")
     assert join is not None
-    assert join.details["rows/s"] > 0
+    assert join.details["rows/s"] == pytest.approx(4_000 / (join.seconds or 0))
+    assert join.details["steady rows/s"] > 0
     assert join.details["batch no."] == 1
     assert spark.range(3).count() == 3
 
@@ -163,6 +164,10 @@ def test_rising_and_paced(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.range(3).count() == 3
 
 
+#: A job whose first and last rows take long.
+READ = [(0.0, 0), (10.0, 500), (12.0, 3_500), (13.0, 4_700), (20.0, 5_000)]
+
+
 class _FakeFlink(PeerProcess):
     """Answers as the engine would, without a process."""
 
@@ -176,7 +181,7 @@ class _FakeFlink(PeerProcess):
         json.dumps(request)
         wanted = request["output"] is not None
         rows = {"rows": 7, "checksums": {"id": 1}} if wanted else {"rows": None, "checksums": {}}
-        return {"seconds": 2.0, "read": 1_000, "stopped": self.stopped, "state_bytes": 3 << 20, **rows}
+        return {"seconds": 2.0, "read": READ, "stopped": self.stopped, "state_bytes": 3 << 20, **rows}
 
 
 def _flink(tmp_path: Path, stopped: bool) -> tuple[FlinkContestant, Case, _FakeFlink]:
@@ -186,11 +191,17 @@ def _flink(tmp_path: Path, stopped: bool) -> tuple[FlinkContestant, Case, _FakeF
     return FlinkContestant("flink-join-heap", streams, process, 2, 512), case, process
 
 
+def test_the_middle_of_a_job() -> None:
+    assert steady_rate([(0.0, 0), (1.0, 2_500), (9.0, 5_000)]) is None  # one moment in the middle
+    assert steady_rate([(0.0, 100), (1.0, 600), (2.5, 1_200), (3.5, 1_700), (9.0, 2_000)]) == 1_100 / 2.5
+    assert steady_rate([]) is None
+
+
 def test_flink_is_asked_for_the_case(tmp_path: Path) -> None:
     contestant, case, process = _flink(tmp_path, stopped=False)
     contestant.prepare(case)
     assert contestant.run(case) == 2.0
-    assert contestant.details() == {"rows/s": 2_000, "state MiB": 3}
+    assert contestant.details() == {"rows/s": 2_000, "steady rows/s": 1_500, "state MiB": 3}
     assert contestant.answer(case).rows == contestant.answer(case).rows == 7
     empty, timed, checked = process.requests
     assert empty["form"] == "empty"
@@ -214,13 +225,13 @@ def test_flink_is_asked_for_a_join(tmp_path: Path) -> None:
     assert "a.ts + INTERVAL '20' SECOND(2)" in near["query"]
 
 
-def test_an_interrupted_job_counts_with_what_it_read(tmp_path: Path) -> None:
+def test_an_interrupted_job_has_at_most_the_rate_of_all_rows_until_then(tmp_path: Path) -> None:
     contestant, case, _ = _flink(tmp_path, stopped=True)
     contestant.interrupt()  # between two jobs
     contestant.prepare(case)
     with pytest.raises(ConfigurationError, match="interrupted"):
         contestant.run(case)
-    assert contestant.details()["rows/s"] == 500
+    assert contestant.details() == {"rows/s": 2_000, "state MiB": 3}
 
 
 def _result(parameters: dict[str, int | float | str], name: str, details: dict[str, dict[str, float]]) -> CaseResult:
@@ -228,8 +239,18 @@ def _result(parameters: dict[str, int | float | str], name: str, details: dict[s
 
 
 def _example() -> list[CaseResult]:
-    small = {"ours": {"batch p95": 1.1, "rows/s": 9.0}, "floor": {"batch p95": 0.8}, "floor-spark": {"batch p95": 0.7}}
-    peers = {"ours": {"rows/s": 300.0}, "flink-join": {"rows/s": 100.0}, "flink-over": {"rows/s": 200.0}}
+    small = {
+        "ours": {"batch p95": 1.1, "steady rows/s": 9.0},
+        "floor": {"batch p95": 0.8},
+        "floor-spark": {"batch p95": 0.7},
+    }
+    peers = {
+        "ours": {"rows/s": 360.0, "steady rows/s": 990.0},
+        "ours-csv": {"rows/s": 300.0, "steady rows/s": 900.0},
+        "spark-join": {"rows/s": 400.0},
+        "flink-join": {"rows/s": 100.0, "steady rows/s": 300.0},
+        "flink-over": {"rows/s": 200.0, "steady rows/s": 1_000.0},
+    }
     return [
         _result({"set": "throughput", "batch": 50_000}, "A, small", small),
         _result({"set": "throughput", "batch": 500_000}, "A, large", peers),
@@ -250,8 +271,19 @@ def test_checks_compare_with_what_is_asked() -> None:
             False,
             "+0.40 s (1.10 s against 0.70 s)",
         ),
-        ("more rows a second than any peer, A, large", True, "1.50x (300 against 200 of flink-over)"),
-        ("at least 4x the rows a second of Flink's join, A, large", False, "3.00x (300 against 100 of flink-join)"),
+        ("more rows a second than Spark's joins, A, large, whole jobs", False, "0.90x (360 against 400 of spark-join)"),
+        ("more rows a second than Flink, A, large, whole jobs", True, "1.50x (300 against 200 of flink-over)"),
+        ("more rows a second than Flink, A, large, steady state", False, "0.90x (900 against 1,000 of flink-over)"),
+        (
+            "at least 4x the rows a second of Flink's join, A, large, whole jobs",
+            False,
+            "3.00x (300 against 100 of flink-join)",
+        ),
+        (
+            "at least 4x the rows a second of Flink's join, A, large, steady state",
+            False,
+            "3.00x (900 against 300 of flink-join)",
+        ),
         ("10,000,000 rows live at most 1.3x the micro-batch of 1,000,000", False, "1.80x"),
     ]
 
@@ -263,9 +295,38 @@ def test_details_are_shown_and_kept() -> None:
     out = StringIO()
     print_report(report, Console(file=out, width=200))
     assert "p95" in out.getvalue()
-    assert "| A, large | flink-over | - | 200 | - |" in markdown(report)
+    assert "| A, large | flink-over | - | 1,000 | 200 | - |" in markdown(report)
     again = Report.from_json(json.loads(json.dumps(report.to_json())))
-    assert again.cases[1].measurements[0].details == {"rows/s": 300.0}
+    assert again.cases[1].measurements[0].details == {"rows/s": 360.0, "steady rows/s": 990.0}
+
+
+def test_like_is_compared_with_like() -> None:
+    """No contestant has a figure that another has, or all that read the same files have none: nothing is compared."""
+    mixed = {"ours": {"steady rows/s": 900.0}, "flink-join": {"steady rows/s": 9.0}, "spark-join": {"rows/s": 10.0}}
+    mixed["ours-csv"] = {"rows/s": 900.0}
+    for parameters in ({"set": "throughput", "batch": 500_000}, {"set": "rising", "live": 1}):
+        assert outcome(CHECKS, [_result(parameters, "A", mixed)]) == []
+    for name in ("umjoin", "interval", "early"):
+        for workload in ("shared", "second", "points", "overlap"):
+            parameters = {"set": name, "workload": workload, "live": 1_000_000, "batch": 500_000}
+            peers = ("flink-multi", "flink-binary", "spark-chain", "spark-join")
+            details = {"ours": {"steady rows/s": 900.0}} | {peer: {"rows/s": 100.0} for peer in peers}
+            assert [
+                found for found in outcome(CHECKS, [_result(parameters, "A", details)]) if "rows a" in found[0]
+            ] == []
+
+
+def test_a_peer_that_was_stopped_is_a_bound() -> None:
+    peers = {"ours-csv": {"rows/s": 300.0}, "flink-join": {"rows/s": 50.0}, "flink-over": {"rows/s": 20.0}}
+    case = _result({"set": "throughput", "batch": 500_000}, "A", peers)
+    case.measurements[1].status = "stopped"
+    assert outcome(CHECKS, [case])[0][2] == "more than 6.00x (300 against less than 50 of flink-join)"
+    case.measurements[0].status = "stopped"
+    assert outcome(CHECKS, [case])[0][1:] == (False, "ours-csv was stopped")
+    report = report_of([case])
+    report.machine = {"memory_bytes": 1 << 30, "processor": "p", "cores": 2, "python": "3"}
+    report.parameters = {"repeat": 1}
+    assert "| A | flink-join | <50 |" in markdown(report)
 
 
 @pytest.mark.slow

@@ -7,7 +7,9 @@ import json
 import pickle
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
@@ -247,6 +249,26 @@ def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
 
     Raises ConfigurationError if it cannot, or if Spark cannot start a Python worker at all.
     """
+    with _CHECKING:
+        _check_workers(spark, also)
+
+
+def begin_check(spark: SparkSession) -> None:
+    """Ask in the background, while the first statement is read: Spark's first job and its first worker take seconds. A
+    statement that needs the answer waits for it, and says what is wrong."""
+
+    def check() -> None:
+        with suppress(Exception):  # Spark may be stopped meanwhile; what is wrong with workers is found again
+            check_workers(spark)
+
+    threading.Thread(target=check, name="sqlext-check-workers", daemon=True).start()
+
+
+#: Held while a worker is asked.
+_CHECKING = threading.Lock()
+
+
+def _check_workers(spark: SparkSession, also: tuple[str, ...]) -> None:
     checked = (spark.conf.get("spark.app.id", ""), also)
     if checked in _CHECKED:
         return

@@ -23,6 +23,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from sqlext_planner.spark.versions import LINES, check_pyspark, pyspark_version, spark_line, spark_version
 
+from sqlext.class_archive import class_archive
 from sqlext.cli.health.findings import Check, Finding, Machine
 from sqlext.embedded import default_driver_mb, find_java
 from sqlext.packages import packages_of, with_packages
@@ -267,6 +268,18 @@ def check_java(machine: Machine) -> Iterator[Finding]:
         )
 
 
+def check_class_archive(machine: Machine) -> Iterator[Finding]:
+    """Whether a start of Spark can begin with what Java kept of an earlier one."""
+    java = find_java(machine.environment)
+    archive = class_archive(java.executable, java.version, machine.environment)
+    if isinstance(archive, str):
+        yield Finding.ok(f"none: {archive}; Spark starts without")
+    elif archive.is_there:
+        yield Finding.ok(archive.described())
+    else:
+        yield Finding.warning(f"{archive.described()}; Spark takes about twice as long to start", "sqlext warm")
+
+
 def check_spark_packages(machine: Machine) -> Iterator[Finding]:
     """The packages that Spark downloads when it starts: whether they are for this Spark. Raises ConfigurationError."""
     named = packages_of(machine.settings)
@@ -389,6 +402,7 @@ CHECKS = (
     Check("PySpark", check_spark, starts=True),
     Check("packages", check_packages),
     Check("Java", check_java, starts=True),
+    Check("class archive", check_class_archive),
     Check("Spark's packages", check_spark_packages, starts=True),
     Check("workers' Python", check_worker_python),
     Check("memory", check_memory, starts=True),
