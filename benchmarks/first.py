@@ -157,7 +157,8 @@ class FirstAnswer(Contestant):
         arguments = [str(base), str(probe), str(options.cores), options.memory, str(2 * options.cores)]
         java = {"SPARK_SUBMIT_OPTS": java_options} if java_options else {}
         printed = _run_python(["-c", program, *arguments], java)
-        self._last = json.loads(printed.splitlines()[-1])
+        lines = [line for line in printed.splitlines() if line.startswith('{"seconds"')]  # Java too may print
+        self._last = json.loads(lines[-1])
 
     def _wait_for_archive(self) -> None:
         """Java writes it after its Python has ended."""
