@@ -208,9 +208,8 @@ class Session:
             given = self._given()
             settings = self._reading_settings(given)
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
-                return self._stage(
-                    text.sql, self._effective_config(given), settings, given, lenient=False
-                ).with_details()
+                staged = self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
+                return staged.with_details()
 
     def analyze(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
         """Runs a query, throws its rows away, and returns its plan with what was measured of each node (`measured`):

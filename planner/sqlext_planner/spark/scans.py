@@ -15,7 +15,6 @@ from sqlext_planner.spark.plans import (
     CATALOG_INDEX,
     FILE_INDEX,
     ProjectItem,
-    analyzed_plan,
     attribute_ids,
     class_name,
     column_id,
@@ -23,6 +22,7 @@ from sqlext_planner.spark.plans import (
     items_of_project,
     local_path,
     optimized_plan,
+    plan_before_optimizer,
     texts_of,
 )
 from sqlext_planner.spark.session import settings
@@ -106,12 +106,12 @@ def examined_scan(frame: DataFrame) -> PlainScan:
     Raises NotPlainError for every other frame, for a relation that is not known to be exactly its files
     (KNOWN_RELATIONS), and where settings change how Spark reads files.
     """
-    analyzed = analyzed_plan(frame)
-    if analyzed is None:
+    before = plan_before_optimizer(frame)
+    if before is None:
         raise NotPlainError("the files of a stream, or under Spark Connect, are not known to others")
-    for leaf in items_of(analyzed.collectLeaves()):
-        if class_name(leaf) in ("LogicalRelation", "DataSourceV2Relation"):
-            known_files(leaf)  # before the plan is optimised, which is work for tables of a lakehouse
+    for leaf in items_of(before.collectLeaves()):
+        if class_name(leaf) == "LogicalRelation" and files_of(leaf) is None:
+            known_files(leaf)  # refuses it before Delta is asked for its files
     plan = optimized_plan(frame)
     scan = _scan_of(plan)
     known = settings(frame.sparkSession, (*PLAIN_SETTINGS, _FIELD_IDS))

@@ -183,7 +183,7 @@ def leave_jars_to_java(spark: SparkSession) -> None:
     from pyspark import SparkFiles
 
     context: Any = spark.sparkContext
-    for name in [name for name in context._python_includes or () if name.endswith(".jar")]:
+    for name in [name for name in context._python_includes or () if name.lower().endswith(".jar")]:
         path = str(Path(SparkFiles.getRootDirectory(), name))
         if not _holds_python(path):
             context._python_includes.remove(name)

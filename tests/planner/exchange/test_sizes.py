@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from sqlext_planner.catalog import KeyStatistics
-from sqlext_planner.spark.plans import estimated_bytes, table_growth
+from sqlext_planner.spark import scans
+from sqlext_planner.spark.plans import attribute_ids, estimated_bytes, optimized_plan, output_ids, table_growth
+from sqlext_planner.spark.scans import why_only_spark
 
 from sqlext.catalog.spark import SparkCatalog
 
@@ -36,6 +38,51 @@ def test_a_part_of_an_unknown_size_is_unknown(spark: SparkSession) -> None:
     rows = spark.createDataFrame(spark.sparkContext.parallelize([("x",) * 40]), ", ".join(columns))
     assert estimated_bytes(rows) is None
     assert estimated_bytes(rows.selectExpr("int(c0) AS c")) is None
+
+
+def _is_optimized(frame: DataFrame) -> bool:
+    return bool(frame._jdf.queryExecution().tracker().phases().contains("optimization"))
+
+
+@pytest.mark.parametrize("selected", [["*"], ["a"], ["id + 1 AS n", "b"]])
+def test_columns_of_files_have_their_size_without_the_optimizer(
+    spark: SparkSession, tmp_path: Path, selected: list[str]
+) -> None:
+    """Delta Lake would run a job for it."""
+    path = str(tmp_path / "files")
+    spark.range(1_000).selectExpr("id", "id % 7 AS a", "repeat('x', 20) AS b").write.parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("sized")
+    frame = spark.table("sized").selectExpr(*selected)
+    size, ids, growth = estimated_bytes(frame), output_ids(frame), table_growth(frame)
+    assert not _is_optimized(frame)
+    plan = optimized_plan(frame)
+    assert plan is not None
+    assert (size, ids, growth) == (int(plan.stats().sizeInBytes()), attribute_ids(plan), 1)
+    spark.catalog.dropTempView("sized")
+
+
+def test_a_relation_of_unknown_make_is_refused_without_the_optimizer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.range(10).write.parquet(str(tmp_path / "files"))
+    frame = spark.read.parquet(str(tmp_path / "files")).select("id")
+    monkeypatch.setattr(scans, "_RELATION", "io.lake.Relation")
+    assert why_only_spark(frame) is not None
+    assert not _is_optimized(frame)
+
+
+def test_cached_rows_have_the_size_of_the_cache(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "files")
+    spark.range(100_000).selectExpr("id", "0 AS a").coalesce(1).write.parquet(path)
+    files = estimated_bytes(spark.read.parquet(path))
+    cached = spark.read.parquet(path).cache()
+    try:
+        assert cached.count() == 100_000
+        plan = optimized_plan(spark.read.parquet(path))
+        assert plan is not None
+        assert estimated_bytes(spark.read.parquet(path)) == int(plan.stats().sizeInBytes()) != files
+    finally:
+        cached.unpersist()
 
 
 @pytest.mark.parametrize("folders", [(), ("p",)])
